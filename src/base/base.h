@@ -1,0 +1,11 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/* What src/base offers: errors, accounted memory, the running call, the pool, time, compression. */
+#ifndef BASE_BASE_H
+#define BASE_BASE_H
+
+#include "base/call.h"
+#include "base/compiler.h"
+#include "base/error.h"
+#include "base/mem.h"
+
+#endif
