@@ -1,0 +1,52 @@
+# Licensed under the Apache License, Version 2.0; see LICENSE.
+# Libraries from the system. PENNON_DEPENDENCIES is what the objects compile and link with; PENNON_PC_REQUIRES and
+# PENNON_PC_LIBS are the same facts for pennon.pc.
+
+find_package(PkgConfig REQUIRED)
+set(THREADS_PREFER_PTHREAD_FLAG ON)
+find_package(Threads REQUIRED)
+
+pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd>=1.4.0)
+pkg_check_modules(LZ4 REQUIRED IMPORTED_TARGET liblz4>=1.9.0)
+pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc>=2.4)
+pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson>=2.12)
+set(PENNON_DEPENDENCIES PkgConfig::ZSTD PkgConfig::LZ4 PkgConfig::UTF8PROC PkgConfig::JANSSON)
+set(PENNON_PC_REQUIRES "libzstd, liblz4, libutf8proc, jansson")
+set(PENNON_PC_LIBS "")
+
+# xxhash: only its header is used, inlined into our objects.
+find_path(XXHASH_INCLUDE_DIR xxhash.h REQUIRED)
+set(PENNON_INCLUDE_DIRS ${XXHASH_INCLUDE_DIR})
+
+# CRoaring: newer packages bring roaring.pc, Debian 12's does not.
+pkg_check_modules(ROARING QUIET IMPORTED_TARGET roaring)
+if(ROARING_FOUND)
+    list(APPEND PENNON_DEPENDENCIES PkgConfig::ROARING)
+    string(APPEND PENNON_PC_REQUIRES ", roaring")
+else()
+    find_library(ROARING_LIBRARY roaring REQUIRED)
+    find_path(ROARING_INCLUDE_DIR roaring/roaring.h REQUIRED)
+    list(APPEND PENNON_DEPENDENCIES ${ROARING_LIBRARY})
+    list(APPEND PENNON_INCLUDE_DIRS ${ROARING_INCLUDE_DIR})
+    string(APPEND PENNON_PC_LIBS " -lroaring")
+endif()
+
+set(PENNON_HAVE_URING OFF)
+if(PENNON_IO_URING AND CMAKE_SYSTEM_NAME STREQUAL "Linux")
+    pkg_check_modules(URING QUIET IMPORTED_TARGET liburing>=2.0)
+    if(URING_FOUND)
+        set(PENNON_HAVE_URING ON)
+        list(APPEND PENNON_DEPENDENCIES PkgConfig::URING)
+        string(APPEND PENNON_PC_REQUIRES ", liburing")
+    endif()
+endif()
+
+list(APPEND PENNON_DEPENDENCIES Threads::Threads m)
+string(APPEND PENNON_PC_LIBS " -lm -pthread")
+
+if(PENNON_TESTS)
+    pkg_check_modules(CMOCKA IMPORTED_TARGET cmocka)
+    if(NOT CMOCKA_FOUND)
+        message(STATUS "cmocka is missing: unit tests are left out (Debian: libcmocka-dev)")
+    endif()
+endif()

@@ -1,0 +1,62 @@
+# Licensed under the Apache License, Version 2.0; see LICENSE.
+# ctest: label "unit" (one executable a file of tests/unit), "fuzz" (every corpus replayed), "example".
+
+if(NOT TARGET pennon_internal)
+    return()
+endif()
+
+set(test_environment
+    "ASAN_OPTIONS=detect_leaks=1:abort_on_error=0:allocator_may_return_null=1:strict_string_checks=1"
+    "UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1"
+    "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1")
+
+if(CMOCKA_FOUND)
+    file(GLOB unit_sources CONFIGURE_DEPENDS tests/unit/test_*.c)
+    # Helpers that several tests share: everything else in the folder.
+    file(GLOB unit_helpers CONFIGURE_DEPENDS tests/unit/*.c)
+    list(FILTER unit_helpers EXCLUDE REGEX "/test_[^/]*\\.c$")
+    if(unit_helpers)
+        add_library(unit_helpers STATIC ${unit_helpers})
+        target_include_directories(unit_helpers PUBLIC tests/unit)
+        target_link_libraries(unit_helpers PUBLIC pennon_internal PkgConfig::CMOCKA)
+    endif()
+    foreach(source IN LISTS unit_sources)
+        get_filename_component(name ${source} NAME_WE)
+        add_executable(${name} ${source})
+        set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+        target_include_directories(${name} PRIVATE tests/unit)
+        target_compile_definitions(${name} PRIVATE PENNON_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+        target_link_libraries(${name} PRIVATE $<TARGET_NAME_IF_EXISTS:unit_helpers> pennon_internal PkgConfig::CMOCKA)
+        add_test(NAME unit.${name} COMMAND ${name})
+        set_tests_properties(unit.${name} PROPERTIES LABELS unit TIMEOUT 120 ENVIRONMENT "${test_environment}")
+    endforeach()
+endif()
+
+file(GLOB fuzz_sources CONFIGURE_DEPENDS tests/fuzz/fuzz_*.c)
+file(GLOB fuzz_helpers CONFIGURE_DEPENDS tests/fuzz/*.c)
+list(FILTER fuzz_helpers EXCLUDE REGEX "/(fuzz_[^/]*|replay_main)\\.c$")
+foreach(source IN LISTS fuzz_sources)
+    get_filename_component(name ${source} NAME_WE)
+    string(REGEX REPLACE "^fuzz_" "" what ${name})
+    add_executable(replay_${what} ${source} ${fuzz_helpers} tests/fuzz/replay_main.c)
+    set_target_properties(replay_${what} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz)
+    target_include_directories(replay_${what} PRIVATE tests/fuzz)
+    target_link_libraries(replay_${what} PRIVATE pennon_internal)
+    if(IS_DIRECTORY ${CMAKE_SOURCE_DIR}/tests/fuzz/corpus/${what})
+        add_test(NAME fuzz.${what} COMMAND replay_${what} ${CMAKE_SOURCE_DIR}/tests/fuzz/corpus/${what})
+        set_tests_properties(fuzz.${what} PROPERTIES LABELS fuzz TIMEOUT 300 ENVIRONMENT "${test_environment}")
+    endif()
+    if(PENNON_FUZZ)
+        add_executable(${name} ${source} ${fuzz_helpers})
+        set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz)
+        target_include_directories(${name} PRIVATE tests/fuzz)
+        target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+        target_link_libraries(${name} PRIVATE pennon_internal)
+    endif()
+endforeach()
+
+foreach(source IN LISTS example_sources)
+    get_filename_component(name ${source} NAME_WE)
+    add_test(NAME example.${name} COMMAND example_${name} WORKING_DIRECTORY ${CMAKE_BINARY_DIR}/examples)
+    set_tests_properties(example.${name} PROPERTIES LABELS example TIMEOUT 120 ENVIRONMENT "${test_environment}")
+endforeach()
