@@ -7,5 +7,6 @@
 #include "base/compiler.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/runtime.h"
 
 #endif

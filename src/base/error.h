@@ -38,6 +38,9 @@ pennon_status error_move(pennon_error *to, pennon_error *from);
 /* The error that pennon_stream_error, or a caller that passed NULL, gets: copy code and texts. */
 pennon_status error_copy(pennon_error *to, const pennon_error *from);
 
+/* End of a public function: hand a failure to the caller's object (which may be NULL) and free the local one. Returns `st`. */
+pennon_status error_out(pennon_error *err, pennon_error *local, pennon_status st);
+
 /* In a function with `pennon_status st`, `pennon_error *err` and a label `done`. */
 #define TRY(expr)                                                                                                      \
     do {                                                                                                               \
