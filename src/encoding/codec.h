@@ -124,7 +124,8 @@ pennon_status variable_chunk_encode(unsigned offset_width, const void *offsets, 
 
 struct fsst_decoder {
     uint64_t symbols[256]; /* eight bytes in memory order; code 255 is the escape */
-    uint8_t lengths[256];  /* 1..8; codes past the table give 0 and make the input CORRUPT */
+    uint8_t lengths[256];  /* 1..8; 0 past the table, and for the escape */
+    unsigned n;            /* symbols, at most 255; codes past them make the input CORRUPT */
     bool stored;           /* switch off: data are not compressed */
 };
 
