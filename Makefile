@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 30
 FUZZ_LONG_SECONDS ?= 3600
 JOBS ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2)
-VERSION := $(shell sed -n 's/^project(pennon VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
+VERSION := $(shell sed -n 's/^project.pennon VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
 export JOBS
 
 .PHONY: help build demo test check lint format bench fuzz-quick fuzz-long interop-long install asan ubsan tsan memcheck \

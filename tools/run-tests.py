@@ -237,6 +237,10 @@ def lint():
     return Stage("lint", count_closing, [[sys.executable, path("tools", "lint.py")]], 600)
 
 
+def tools():
+    return Stage("tools", count_closing, [[sys.executable, path("tests", "tools", "check_tools.py")]], 300)
+
+
 def install():
     return Stage("install", count_closing, [[path("tests", "install", "run.sh")]], 600)
 
@@ -279,13 +283,13 @@ def plan(what):
     """Groups of stages; the stages of one group run side by side."""
     if what == "all":
         return [[build("release")], [ctest("unit", "release", "unit", 600)], [ctest("examples", "release", "example", 300)],
-                [lint()], [install()], [venvs()], interop(), *[[stage] for stage in crash_stages()],
+                [lint()], [tools()], [install()], [venvs()], interop(), *[[stage] for stage in crash_stages()],
                 *sanitized("asan", "unit|fuzz|crash"), *sanitized("tsan", "unit")]
     if what == "check":
         return [[build("release")], [ctest("unit", "release", "unit", 120), lint()],
                 [ctest("fuzz-replay", "release", "fuzz", 120)], [ctest("examples", "release", "example", 120)]]
     if what == "lint":
-        return [[build("release")], [lint()]]
+        return [[build("release")], [lint()], [tools()]]
     if what == "asan" or what == "ubsan":
         return sanitized(what, "unit|fuzz|crash|example")
     if what == "tsan":
