@@ -7,7 +7,7 @@ set -euo pipefail
 build_packages=(gcc libc6-dev binutils cmake ninja-build pkg-config scdoc
     libzstd-dev liblz4-dev libroaring-dev libxxhash-dev libutf8proc-dev libjansson-dev liburing-dev)
 test_packages=(libcmocka-dev g++ clang-14 libclang-rt-14-dev llvm-14 clang-format-14 pmccabe python3 python3-venv ccache
-    util-linux git valgrind)
+    util-linux git valgrind tzdata)
 
 if [ $# -eq 0 ]; then set -- build; fi
 wanted=()
