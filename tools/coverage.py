@@ -17,9 +17,10 @@ def counts(build):
     """{file: {line: runs}} and {file: {(line, branch): runs}}, summed over all programs, for files below src/."""
     lines = collections.defaultdict(collections.Counter)
     branches = collections.defaultdict(collections.Counter)
+    # The notes, not the data: a file that no program ran counts with all its lines.
     found = []
     for folder, _, names in os.walk(build):
-        found += [os.path.join(folder, name) for name in names if name.endswith(".gcda")]
+        found += [os.path.join(folder, name) for name in names if name.endswith(".gcno")]
     for data in found:
         out = subprocess.run(["gcov", "--json-format", "--stdout", "--branch-probabilities", data], cwd=build,
                              capture_output=True, text=True, check=False)
