@@ -29,6 +29,8 @@ LAYERS = [
 # What a folder offers to others: FOLDER/NAME.h with the folder's own name. Folders that offer more:
 OFFERS = {
     "base": None,  # every header
+    "wire": ("wire.h", "messages.h"),
+    "encoding": ("encoding.h", "codec.h", "page_read.h", "page_write.h"),
 }
 # These see public headers only.
 OUTSIDE = ("cli/", "examples/", "bindings/", "tests/install/")
