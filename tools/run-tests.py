@@ -252,7 +252,8 @@ def interop(long=False):
             pytest("interop-newest", "venvnew", "tests/interop", seconds, **more)]
 
 
-def sanitized(preset, labels):
+def other_build(preset, labels):
+    """Another build, and its tests."""
     prefix = fixed_addresses() if preset == "tsan" else ()
     return [[build(preset)], [ctest("tests-" + preset, preset, labels, 900, prefix)]]
 
@@ -283,17 +284,19 @@ def plan(what):
     """Groups of stages; the stages of one group run side by side."""
     if what == "all":
         return [[build("release")], [ctest("unit", "release", "unit", 600)], [ctest("examples", "release", "example", 300)],
-                [lint()], [tools()], [install()], [venvs()], interop(), *[[stage] for stage in crash_stages()],
-                *sanitized("asan", "unit|fuzz|crash"), *sanitized("tsan", "unit")]
+                *other_build("clang", "unit"), [lint()], [tools()], [install()], [venvs()], interop(), *[[stage] for stage in crash_stages()],
+                *other_build("asan", "unit|fuzz|crash"), *other_build("tsan", "unit")]
     if what == "check":
         return [[build("release")], [ctest("unit", "release", "unit", 120), lint()],
                 [ctest("fuzz-replay", "release", "fuzz", 120)], [ctest("examples", "release", "example", 120)]]
     if what == "lint":
         return [[build("release")], [lint()], [tools()]]
+    if what == "clang":
+        return other_build(what, "unit|fuzz")
     if what == "asan" or what == "ubsan":
-        return sanitized(what, "unit|fuzz|crash|example")
+        return other_build(what, "unit|fuzz|crash|example")
     if what == "tsan":
-        return sanitized("tsan", "unit|example")
+        return other_build("tsan", "unit|example")
     if what == "memcheck":
         return memcheck()
     if what == "interop":
@@ -346,7 +349,7 @@ def main(arguments):
 def needs(stage):
     """Names of the build stages that the stage stands on."""
     text = " ".join(" ".join(command) for command in stage.commands)
-    names = {"build-" + preset for preset in ("release", "asan", "ubsan", "tsan", "debug")
+    names = {"build-" + preset for preset in ("release", "asan", "ubsan", "tsan", "debug", "clang")
              if path("build", preset) + " " in text + " "}
     if stage.count is count_pytest or stage.name == "install":
         names.add("build-release")
