@@ -1,5 +1,5 @@
 # Licensed under the Apache License, Version 2.0; see LICENSE.
-# ctest: label "unit" (one executable a file of tests/unit), "fuzz" (every corpus replayed), "example".
+# ctest: label "unit" and "crash" (one executable a file of tests/unit and tests/crash), "fuzz" (every corpus replayed), "example".
 
 if(NOT TARGET pennon_internal)
     return()
@@ -10,9 +10,21 @@ set(test_environment
     "UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1"
     "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1")
 
+# One executable a file, named as the file.
+function(pennon_test_program source label seconds)
+    get_filename_component(name ${source} NAME_WE)
+    get_filename_component(folder ${source} DIRECTORY)
+    add_executable(${name} ${source})
+    set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+    target_include_directories(${name} PRIVATE ${folder} tests/unit)
+    target_compile_definitions(${name} PRIVATE PENNON_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+    target_link_libraries(${name} PRIVATE $<TARGET_NAME_IF_EXISTS:unit_helpers> pennon_internal PkgConfig::CMOCKA)
+    add_test(NAME ${label}.${name} COMMAND ${name})
+    set_tests_properties(${label}.${name} PROPERTIES LABELS ${label} TIMEOUT ${seconds} ENVIRONMENT "${test_environment}")
+endfunction()
+
 if(CMOCKA_FOUND)
-    file(GLOB unit_sources CONFIGURE_DEPENDS tests/unit/test_*.c)
-    # Helpers that several tests share: everything else in the folder.
+    # What several tests share: everything else in the folder.
     file(GLOB unit_helpers CONFIGURE_DEPENDS tests/unit/*.c)
     list(FILTER unit_helpers EXCLUDE REGEX "/test_[^/]*\\.c$")
     if(unit_helpers)
@@ -20,15 +32,13 @@ if(CMOCKA_FOUND)
         target_include_directories(unit_helpers PUBLIC tests/unit)
         target_link_libraries(unit_helpers PUBLIC pennon_internal PkgConfig::CMOCKA)
     endif()
+    file(GLOB unit_sources CONFIGURE_DEPENDS tests/unit/test_*.c)
     foreach(source IN LISTS unit_sources)
-        get_filename_component(name ${source} NAME_WE)
-        add_executable(${name} ${source})
-        set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-        target_include_directories(${name} PRIVATE tests/unit)
-        target_compile_definitions(${name} PRIVATE PENNON_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
-        target_link_libraries(${name} PRIVATE $<TARGET_NAME_IF_EXISTS:unit_helpers> pennon_internal PkgConfig::CMOCKA)
-        add_test(NAME unit.${name} COMMAND ${name})
-        set_tests_properties(unit.${name} PROPERTIES LABELS unit TIMEOUT 120 ENVIRONMENT "${test_environment}")
+        pennon_test_program(${source} unit 120)
+    endforeach()
+    file(GLOB crash_sources CONFIGURE_DEPENDS tests/crash/test_*.c)
+    foreach(source IN LISTS crash_sources)
+        pennon_test_program(${source} crash 600)
     endforeach()
 endif()
 
@@ -60,3 +70,8 @@ foreach(source IN LISTS example_sources)
     add_test(NAME example.${name} COMMAND example_${name} WORKING_DIRECTORY ${CMAKE_BINARY_DIR}/examples)
     set_tests_properties(example.${name} PROPERTIES LABELS example TIMEOUT 120 ENVIRONMENT "${test_environment}")
 endforeach()
+
+if(TARGET pennon AND EXISTS ${CMAKE_SOURCE_DIR}/examples/demo.sh)
+    add_test(NAME example.demo COMMAND ${CMAKE_SOURCE_DIR}/examples/demo.sh $<TARGET_FILE:pennon>)
+    set_tests_properties(example.demo PROPERTIES LABELS example TIMEOUT 120 ENVIRONMENT "${test_environment}")
+endif()

@@ -49,12 +49,14 @@ static inline uint64_t round_up(uint64_t n, uint64_t to) { return (n + (to - 1))
 #define TO_LE64(x) (x)
 #endif
 
+/* clang-format off */
 static inline uint16_t load_u16(const void *p) { uint16_t v; memcpy(&v, p, sizeof v); return TO_LE16(v); }
 static inline uint32_t load_u32(const void *p) { uint32_t v; memcpy(&v, p, sizeof v); return TO_LE32(v); }
 static inline uint64_t load_u64(const void *p) { uint64_t v; memcpy(&v, p, sizeof v); return TO_LE64(v); }
 static inline void store_u16(void *p, uint16_t v) { v = TO_LE16(v); memcpy(p, &v, sizeof v); }
 static inline void store_u32(void *p, uint32_t v) { v = TO_LE32(v); memcpy(p, &v, sizeof v); }
 static inline void store_u64(void *p, uint64_t v) { v = TO_LE64(v); memcpy(p, &v, sizeof v); }
+/* clang-format on */
 
 /* Bitmaps: least significant bit first, as Arrow's. */
 static inline bool bit_get(const uint8_t *bits, uint64_t i) { return (bits[i >> 3] >> (i & 7)) & 1; }

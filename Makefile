@@ -1,0 +1,87 @@
+# Licensed under the Apache License, Version 2.0; see LICENSE.
+# The front door. `make build` and `make test` work on a fresh Debian 12: what is missing is installed.
+
+PREFIX ?= /usr/local
+FUZZ_SECONDS ?= 30
+FUZZ_LONG_SECONDS ?= 3600
+JOBS ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2)
+VERSION := $(shell sed -n 's/^project.pennon VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
+export JOBS
+
+.PHONY: help build demo test check lint format bench fuzz-quick fuzz-long interop-long install asan ubsan tsan memcheck \
+	coverage dist clean deps deps-test
+
+help:
+	@echo "make build         library and command, into build/release"
+	@echo "make demo          a table's life on a real data set, explained"
+	@echo "make test          everything that CI runs (at most 45 minutes)"
+	@echo "make check         the two-minute part of it"
+	@echo "make lint          formatting, layering, sizes, banned functions, headers"
+	@echo "make format        put every C file into the house's format"
+	@echo "make bench         the benchmarks"
+	@echo "make fuzz-quick    every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS); fuzz-long for $(FUZZ_LONG_SECONDS)"
+	@echo "make interop-long  the interop tests with their large cases"
+	@echo "make asan, ubsan, tsan, memcheck, coverage"
+	@echo "make install       PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)"
+	@echo "make dist, clean"
+
+deps:
+	@tools/install-deps.sh build
+deps-test:
+	@tools/install-deps.sh build test
+
+build: deps
+	@cmake --preset release -DPENNON_TESTS=OFF >/dev/null
+	@cmake --build build/release -j $(JOBS)
+
+demo: build
+	@examples/demo.sh build/release/pennon
+
+test: deps-test
+	@python3 tools/run-tests.py all
+check: deps-test
+	@python3 tools/run-tests.py check
+lint: deps-test
+	@python3 tools/run-tests.py lint
+asan: deps-test
+	@python3 tools/run-tests.py asan
+ubsan: deps-test
+	@python3 tools/run-tests.py ubsan
+tsan: deps-test
+	@python3 tools/run-tests.py tsan
+memcheck: deps-test
+	@python3 tools/run-tests.py memcheck
+interop-long: deps-test
+	@python3 tools/run-tests.py interop-long
+
+format: deps-test
+	@git ls-files -co --exclude-standard '*.c' '*.h' | xargs clang-format-14 -i
+
+bench: deps
+	@cmake --preset bench >/dev/null
+	@cmake --build build/bench -j $(JOBS)
+	@tools/bench.sh build/bench
+
+fuzz-quick: deps-test
+	@tools/fuzz.sh $(FUZZ_SECONDS)
+fuzz-long: deps-test
+	@tools/fuzz.sh $(FUZZ_LONG_SECONDS)
+
+coverage: deps-test
+	@cmake --preset coverage >/dev/null
+	@cmake --build build/coverage -j $(JOBS)
+	@find build/coverage -name '*.gcda' -delete
+	@ctest --test-dir build/coverage -j $(JOBS) -L 'unit|fuzz|crash' --output-on-failure >build/coverage/ctest.log \
+		|| { tail -n 40 build/coverage/ctest.log; exit 1; }
+	@python3 tools/coverage.py build/coverage
+
+install: build
+	@cmake --install build/release --prefix $(PREFIX)
+
+dist:
+	@mkdir -p build
+	@git archive --prefix=pennon-$(VERSION)/ --format=tar.gz -o build/pennon-$(VERSION).tar.gz HEAD
+	@echo build/pennon-$(VERSION).tar.gz
+
+clean:
+	@rm -rf build

@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Licensed under the Apache License, Version 2.0; see LICENSE.
+# Makes the Python environments of the interop tests: build/venv8 (the release that Pennon follows) and build/venvnew (the
+# newest release). An environment is made only when it is absent or its requirements changed.
+# Usage: tools/venv.sh [venv8] [venvnew]; PYTHON names another interpreter.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+python=${PYTHON:-python3}
+if [ $# -eq 0 ]; then set -- venv8 venvnew; fi
+
+if ! "$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then
+    echo "venv: $python must be Python 3.10 or newer with the venv module (Debian: python3-venv)" >&2
+    exit 1
+fi
+for name in "$@"; do
+    wants=tools/requirements-$name.txt
+    if [ ! -f "$wants" ]; then
+        echo "venv: no $wants" >&2
+        exit 2
+    fi
+    folder=build/$name
+    if [ -x "$folder/bin/python" ] && cmp -s "$wants" "$folder/requirements.txt" && "$folder/bin/python" -c '' 2>/dev/null; then
+        continue
+    fi
+    echo "making $folder"
+    rm -rf "$folder"
+    mkdir -p build
+    "$python" -m venv "$folder"
+    "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --no-input -r "$wants"
+    # Written last: an interrupted installation is made anew.
+    cp "$wants" "$folder/requirements.txt"
+done
