@@ -12,15 +12,9 @@
  *
  * Source: spec file-format 8.4, 8.5, 8.6. */
 #define BITPACK_FORMS_NAME bitpack_forms_portable
-#include "encoding/bitpack_forms.h"
+#include "encoding/bitpack_kernel.h"
 
 #include "encoding/codec.h"
-
-static unsigned forms_index(unsigned t_bits)
-{
-    ASSERT(t_bits == 8 || t_bits == 16 || t_bits == 32 || t_bits == 64);
-    return t_bits == 8 ? 0 : t_bits == 16 ? 1 : t_bits == 32 ? 2 : 3;
-}
 
 static const struct bitpack_forms *forms_of(int level)
 {
@@ -32,20 +26,44 @@ static const struct bitpack_forms *forms_of(int level)
     return &bitpack_forms_portable;
 }
 
+/* Little-endian words of a file to machine order, or back: a plain copy on most machines. */
+static void words_copy(unsigned t_bits, const uint8_t *in, size_t n, uint8_t *out)
+{
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    const size_t size = t_bits / 8;
+    for (size_t i = 0; i < n; i++) {
+        for (size_t b = 0; b < size / 2 + size % 2; b++) {
+            const uint8_t first = in[i * size + b];
+            out[i * size + b] = in[i * size + size - 1 - b];
+            out[i * size + size - 1 - b] = first;
+        }
+    }
+#else
+    if (n > 0 && in != out) memcpy(out, in, n * (t_bits / 8));
+#endif
+}
+
 void bitunpack_1024_level(int level, unsigned t_bits, unsigned width, const void *in, void *out)
 {
-    ASSERT(width <= t_bits);
+    ASSERT(t_bits >= 8 && t_bits <= 64 && (t_bits & (t_bits - 1)) == 0 && width <= t_bits);
     if (width == 0) {
         memset(out, 0, (size_t)128 * t_bits);
     } else {
-        forms_of(level)->unpack[forms_index(t_bits)](width, in, out);
+        forms_of(level)->unpack(t_bits, width, in, out);
+        words_copy(t_bits, out, BITPACK_GROUP, out);
     }
 }
 
 void bitpack_1024_level(int level, unsigned t_bits, unsigned width, const void *in, void *out)
 {
-    ASSERT(width <= t_bits);
-    if (width > 0) forms_of(level)->pack[forms_index(t_bits)](width, in, out);
+    ASSERT(t_bits >= 8 && t_bits <= 64 && (t_bits & (t_bits - 1)) == 0 && width <= t_bits);
+    if (width == 0) return;
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    uint8_t words[BITPACK_GROUP * 8];
+    words_copy(t_bits, in, BITPACK_GROUP, words);
+    in = words;
+#endif
+    forms_of(level)->pack(t_bits, width, in, out);
 }
 
 void bitunpack_1024(unsigned t_bits, unsigned width, const void *in, void *out)
@@ -78,19 +96,6 @@ static void word_store_le(unsigned t_bits, uint8_t *p, uint64_t v)
     case 32: store_u32(p, (uint32_t)v); break;
     default: store_u64(p, v); break;
     }
-}
-
-/* Little-endian words of a file to machine order, or back: a plain copy on most machines. */
-static void words_copy(unsigned t_bits, const uint8_t *in, size_t n, uint8_t *out)
-{
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-    size_t size = t_bits / 8;
-    for (size_t i = 0; i < n; i++) {
-        for (size_t b = 0; b < size; b++) out[i * size + b] = in[i * size + size - 1 - b];
-    }
-#else
-    if (n > 0) memcpy(out, in, n * (t_bits / 8));
-#endif
 }
 
 uint64_t bitunpack_one(unsigned t_bits, unsigned width, const void *in, unsigned index)

@@ -2,5 +2,5 @@
 /* The bit packing kernels compiled for AVX2; reached through bitpack.c only on machines that have it. */
 #if defined(__x86_64__)
 #define BITPACK_FORMS_NAME bitpack_forms_avx2
-#include "encoding/bitpack_forms.h"
+#include "encoding/bitpack_kernel.h"
 #endif

@@ -21,7 +21,8 @@
 #define MAX_SYMBOLS 255u
 #define CODE_BASE 256u /* while training, codes below are escaped bytes */
 #define CODE_LIMIT 512u
-#define HASH_SLOTS 4096u
+#define HASH_BITS 10u
+#define HASH_SLOTS (1u << HASH_BITS)
 #define NO_SYMBOL 0xFFFFu
 #define CANDIDATE_SLOTS (1u << 16)
 
@@ -32,13 +33,28 @@ struct symbol {
     uint32_t length;
 };
 
+/* A found symbol in one number: code in the low nine bits (256 and more: escape), bytes it covers from bit 12 on. */
+#define FOUND(code, length) ((uint16_t)((code) | (length) << 12))
+#define FOUND_CODE(found) ((found) & 0x1FFu)
+#define FOUND_LENGTH(found) ((found) >> 12)
+#define FOUND_ESCAPE FOUND(511u, 1u) /* the low byte is the escape code */
+
+/* A symbol of three bytes or more in the hash: sixteen bytes, so that a lookup touches one cache line. */
+struct slot {
+    uint64_t bytes;
+    uint16_t found;
+    uint16_t next;   /* in `more`, or NO_SYMBOL; by falling length */
+    uint16_t unused; /* high bits of a word that do not count; 64 = empty */
+    uint16_t length; /* an empty slot has one that no value has */
+};
+
 struct table {
     struct symbol symbols[MAX_SYMBOLS];
-    uint32_t n;
-    uint16_t next[MAX_SYMBOLS];  /* chain of a hash slot, by falling length */
-    uint16_t slot[HASH_SLOTS];   /* first symbol of three bytes or more, or NO_SYMBOL */
-    uint16_t pair[65536];        /* symbol of the first two bytes, or NO_SYMBOL */
-    uint16_t single[256];        /* symbol of one byte, or NO_SYMBOL */
+    uint32_t n, n_more;
+    struct slot slots[HASH_SLOTS]; /* the longest of each chain */
+    struct slot more[MAX_SYMBOLS]; /* the others */
+    uint16_t pair[65536];          /* FOUND for the next two bytes, of two, one or no symbol bytes */
+    uint16_t single[256];          /* FOUND for one byte */
 };
 
 struct fsst_encoder {
@@ -67,7 +83,7 @@ static ALWAYS_INLINE uint64_t mask_of(uint32_t length) { return UINT64_MAX >> (6
 
 static ALWAYS_INLINE uint32_t hash3(uint64_t word)
 {
-    return (uint32_t)(((word & 0xFFFFFF) * UINT64_C(0x9E3779B97F4A7C15)) >> 52);
+    return (uint32_t)(((word & 0xFFFFFF) * UINT64_C(0x9E3779B97F4A7C15)) >> (64 - HASH_BITS));
 }
 
 static ALWAYS_INLINE uint64_t next_random(uint64_t *state)
@@ -84,42 +100,72 @@ static ALWAYS_INLINE uint64_t next_random(uint64_t *state)
 
 static void table_clear(struct table *t)
 {
-    t->n = 0;
-    memset(t->slot, 0xFF, sizeof t->slot);
-    memset(t->pair, 0xFF, sizeof t->pair);
-    memset(t->single, 0xFF, sizeof t->single);
+    t->n = t->n_more = 0;
+    for (uint32_t i = 0; i < HASH_SLOTS; i++) t->slots[i] = (struct slot){0, 0, NO_SYMBOL, 0, UINT16_MAX};
+    for (uint32_t i = 0; i < 65536; i++) t->pair[i] = FOUND_ESCAPE;
+    for (uint32_t i = 0; i < 256; i++) t->single[i] = FOUND_ESCAPE;
+}
+
+/* Put a symbol in its chain, behind those that are at least as long. */
+static void chain_insert(struct table *t, struct slot in)
+{
+    struct slot *at = &t->slots[hash3(in.bytes)];
+    if (at->length == UINT16_MAX) {
+        *at = in;
+        return;
+    }
+    for (;;) {
+        if (at->length < in.length) {
+            const struct slot shorter = *at;
+            *at = in;
+            at->next = shorter.next;
+            in = shorter;
+        }
+        if (at->next == NO_SYMBOL) break;
+        at = &t->more[at->next];
+    }
+    in.next = NO_SYMBOL;
+    at->next = (uint16_t)t->n_more;
+    t->more[t->n_more++] = in;
 }
 
 static void table_add(struct table *t, uint64_t bytes, uint32_t length)
 {
     ASSERT(t->n < MAX_SYMBOLS && length >= 1 && length <= 8);
-    const uint16_t code = (uint16_t)t->n++;
+    const uint32_t code = t->n++;
+    const uint16_t found = FOUND(code, length);
     t->symbols[code] = (struct symbol){bytes, length};
-    t->next[code] = NO_SYMBOL;
     if (length == 1) {
-        t->single[bytes & 0xFF] = code;
+        t->single[bytes & 0xFF] = found;
+        for (uint32_t second = 0; second < 256; second++) {
+            uint16_t *pair = &t->pair[(bytes & 0xFF) | second << 8];
+            if (FOUND_LENGTH(*pair) < 2) *pair = found;
+        }
     } else if (length == 2) {
-        t->pair[bytes & 0xFFFF] = code;
+        t->pair[bytes & 0xFFFF] = found;
     } else {
-        uint16_t *at = &t->slot[hash3(bytes)];
-        while (*at != NO_SYMBOL && t->symbols[*at].length >= length) at = &t->next[*at];
-        t->next[code] = *at;
-        *at = code;
+        chain_insert(t, (struct slot){bytes, found, NO_SYMBOL, (uint16_t)(64 - 8 * length), (uint16_t)length});
     }
 }
 
-/* The longest symbol that begins the `left` (1..) bytes in `word`, or NO_SYMBOL. Bytes of the word past `left` are zero. */
+static ALWAYS_INLINE bool slot_matches(const struct slot *s, uint64_t word, size_t left)
+{
+    return ((word ^ s->bytes) << s->unused) == 0 && s->length <= left;
+}
+
+/* The longest symbol that begins the `left` (1..) bytes in `word`, or FOUND_ESCAPE. Bytes of the word past `left` are zero. */
 static ALWAYS_INLINE unsigned table_find(const struct table *t, uint64_t word, size_t left)
 {
-    unsigned code = t->slot[hash3(word)];
-    while (code != NO_SYMBOL) {
-        const struct symbol *s = &t->symbols[code];
-        if (((word ^ s->bytes) & mask_of(s->length)) == 0 && s->length <= left) return code;
-        code = t->next[code];
+    const struct slot *s = &t->slots[hash3(word)];
+    const unsigned shorter = left >= 2 ? t->pair[word & 0xFFFF] : t->single[word & 0xFF];
+    if (UNLIKELY(s->next != NO_SYMBOL)) {
+        while (!slot_matches(s, word, left)) {
+            if (s->next == NO_SYMBOL) return shorter;
+            s = &t->more[s->next];
+        }
+        return s->found;
     }
-    code = t->pair[word & 0xFFFF];
-    if (code != NO_SYMBOL && left >= 2) return code;
-    return t->single[word & 0xFF];
+    return slot_matches(s, word, left) ? s->found : shorter;
 }
 
 /* Up to eight bytes from p, zero above the value's end. `readable` is the end of all bytes. */
@@ -195,8 +241,8 @@ static void piece_count(struct trainer *t, const struct table *table, const uint
     while (p < end) {
         const size_t left = (size_t)(end - p);
         const unsigned found = table_find(table, word_at(p, left, end), left);
-        const unsigned code = found == NO_SYMBOL ? *p : CODE_BASE + found;
-        const uint32_t length = found == NO_SYMBOL ? 1 : table->symbols[found].length;
+        const unsigned code = found == FOUND_ESCAPE ? *p : CODE_BASE + FOUND_CODE(found);
+        const unsigned length = FOUND_LENGTH(found);
         count_up(&t->count1[code]);
         if (length > 1) count_up(&t->count1[*p]);
         if (pairs && before != CODE_LIMIT) {
@@ -358,15 +404,12 @@ static ALWAYS_INLINE uint8_t *value_compress(const struct table *t, const uint8_
 {
     while (p < end) {
         const size_t left = (size_t)(end - p);
-        const unsigned code = table_find(t, word_at(p, left, readable), left);
-        if (LIKELY(code != NO_SYMBOL)) {
-            *to++ = (uint8_t)code;
-            p += t->symbols[code].length;
-        } else {
-            to[0] = 255;
-            to[1] = *p++;
-            to += 2;
-        }
+        const unsigned found = table_find(t, word_at(p, left, readable), left);
+        /* No branch on the escape: the literal is written in any case, and kept or not. */
+        to[0] = (uint8_t)found;
+        to[1] = *p;
+        to += 1 + ((found >> 8) & 1);
+        p += FOUND_LENGTH(found);
     }
     return to;
 }

@@ -133,13 +133,25 @@ size_t rle_count_runs(unsigned width, const void *values, size_t n)
     return runs;
 }
 
-/* Length of the run that begins at value i, at most `limit`. */
-static size_t run_length(unsigned width, const uint8_t *p, size_t i, size_t limit)
+/* Length of the run that begins at value i, at most `limit`. `width` is a constant in each caller. */
+static ALWAYS_INLINE size_t run_length(unsigned width, const uint8_t *p, size_t i, size_t limit)
 {
     const uint64_t v = pattern_load(width, p + i * width);
     size_t length = 1;
     while (length < limit && pattern_load(width, p + (i + length) * width) == v) length++;
     return length;
+}
+
+/* Values that the first `pairs` runs hold, at most `limit`. */
+static ALWAYS_INLINE size_t pairs_hold(unsigned width, const uint8_t *p, size_t pairs, size_t limit)
+{
+    size_t taken = 0;
+    /* A run that ends at 255 starts a new pair, as rle_encode writes it. */
+    for (size_t pair = 0; pair < pairs && taken < limit; pair++) {
+        const size_t room = limit - taken;
+        taken += run_length(width, p, taken, room < RUN_MAX ? room : RUN_MAX);
+    }
+    return taken;
 }
 
 size_t rle_chunk_values(unsigned width, const void *in, size_t n, size_t max_bytes, size_t max_values)
@@ -148,26 +160,50 @@ size_t rle_chunk_values(unsigned width, const void *in, size_t n, size_t max_byt
     const size_t limit = n < max_values ? n : max_values;
     const size_t pairs = max_bytes / (width + 1);
     size_t taken = 0;
-    /* A run that ends at 255 starts a new pair, as rle_encode writes it. */
-    for (size_t pair = 0; pair < pairs && taken < limit; pair++) {
-        const size_t room = limit - taken;
-        taken += run_length(width, in, taken, room < RUN_MAX ? room : RUN_MAX);
+    switch (width) {
+    case 1: taken = pairs_hold(1, in, pairs, limit); break;
+    case 2: taken = pairs_hold(2, in, pairs, limit); break;
+    case 4: taken = pairs_hold(4, in, pairs, limit); break;
+    default: taken = pairs_hold(8, in, pairs, limit); break;
     }
     if (taken == n) return n;
     ASSERT(taken >= 2);
     return (size_t)1 << (bit_width(taken) - 1);
 }
 
+/* Write the runs of n values; there is room for n pairs. Returns the number of pairs. */
+static ALWAYS_INLINE size_t runs_write(unsigned width, const uint8_t *p, size_t n, uint8_t *values, uint8_t *lengths)
+{
+    size_t pairs = 0;
+    for (size_t i = 0; i < n; pairs++) {
+        const size_t length = run_length(width, p, i, n - i < RUN_MAX ? n - i : RUN_MAX);
+        memcpy(values + pairs * width, p + i * width, width);
+        lengths[pairs] = (uint8_t)length;
+        i += length;
+    }
+    return pairs;
+}
+
 pennon_status rle_encode(unsigned width, const void *in, size_t n, struct buf *values, struct buf *lengths,
                          pennon_error *err)
 {
-    const uint8_t *p = in;
-    for (size_t i = 0; i < n;) {
-        const size_t length = run_length(width, p, i, n - i < RUN_MAX ? n - i : RUN_MAX);
-        TRY_RETURN(buf_append(values, p + i * width, width, err));
-        TRY_RETURN(buf_append_byte(lengths, (uint8_t)length, err));
-        i += length;
+    ASSERT(width == 1 || width == 2 || width == 4 || width == 8);
+    /* One pair a change of value, and one more for each 255 values of a long run. */
+    const size_t most = rle_count_runs(width, in, n) + n / RUN_MAX;
+    size_t pairs = 0;
+    TRY_RETURN(buf_grow(values, most * width, err));
+    TRY_RETURN(buf_grow(lengths, most, err));
+    if (n == 0) return PENNON_OK;
+    uint8_t *v = values->data + values->size, *l = lengths->data + lengths->size;
+    switch (width) {
+    case 1: pairs = runs_write(1, in, n, v, l); break;
+    case 2: pairs = runs_write(2, in, n, v, l); break;
+    case 4: pairs = runs_write(4, in, n, v, l); break;
+    default: pairs = runs_write(8, in, n, v, l); break;
     }
+    ASSERT(pairs <= most);
+    values->size += pairs * width;
+    lengths->size += pairs;
     return PENNON_OK;
 }
 
