@@ -262,6 +262,7 @@ pennon_status outline_bitpack_encode(unsigned t_bits, unsigned width, const void
     const size_t group = (size_t)width * 128;
     const size_t word = t_bits / 8;
     const size_t tail = n % BITPACK_GROUP;
+    if (size == 0) return PENNON_OK; /* no values, or all zero in whole groups */
     TRY_RETURN(buf_grow(out, size, err));
     const uint8_t *p = values;
     uint8_t *to = out->data + out->size;
