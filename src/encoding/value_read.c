@@ -255,15 +255,22 @@ size_t value_chunk_buffers(const struct value_codec *c)
     }
 }
 
-static pennon_status chunk_flat(const struct value_codec *c, struct bytes in, uint64_t n, uint64_t first, uint64_t count, struct leaf_out *out,
+static pennon_status chunk_flat(const struct value_codec *c, struct bytes in, uint64_t n, const struct chunk_slices *want, struct leaf_out *out,
                                 pennon_error *err)
 {
     uint64_t items = leaf_items(out->type), bits, per = item_bits(out->type);
     UNUSED(c);
     bool fits = !mul_overflows(n, items, &bits) && !mul_overflows(bits, per, &bits) && div_ceil(bits, 8) <= in.size;
     CHECK_FILE_RETURN(fits, "chunk of %zu bytes is too short for %" PRIu64 " values", in.size, n);
-    if (out->type->kind == LEAF_BITS) return leaf_append_bits(out, in.data, first, count, err);
-    return leaf_append_fixed(out, in.data + first * items * out->type->width, count, err);
+    for (size_t i = 0; i < want->n; i++) {
+        uint64_t first = want->items[i].start, count = want->items[i].end - first;
+        if (out->type->kind == LEAF_BITS) {
+            TRY_RETURN(leaf_append_bits(out, in.data, first, count, err));
+        } else {
+            TRY_RETURN(leaf_append_fixed(out, in.data + first * items * out->type->width, count, err));
+        }
+    }
+    return PENNON_OK;
 }
 
 /* Room for `count` more words in the result, and where they go. */
@@ -280,78 +287,119 @@ static void word_done(struct leaf_out *out, uint64_t count)
     out->n += count;
 }
 
-static pennon_status chunk_inline(const struct value_codec *c, struct bytes in, uint64_t n, uint64_t first, uint64_t count, struct value_scratch *s,
+/* The wanted words out of a decoded chunk. */
+static void copy_slices(const uint8_t *from, const struct chunk_slices *want, unsigned width, uint8_t *to)
+{
+    for (size_t i = 0; i < want->n; i++) {
+        size_t bytes = (size_t)(want->items[i].end - want->items[i].start) * width;
+        memcpy(to, from + want->items[i].start * width, bytes);
+        to += bytes;
+    }
+}
+
+static void put_word(uint64_t v, unsigned width, uint8_t *to)
+{
+    uint8_t v8 = (uint8_t)v;
+    uint16_t v16 = (uint16_t)v;
+    uint32_t v32 = (uint32_t)v;
+    switch (width) {
+    case 1: memcpy(to, &v8, 1); break;
+    case 2: memcpy(to, &v16, 2); break;
+    case 4: memcpy(to, &v32, 4); break;
+    default: memcpy(to, &v, 8); break;
+    }
+}
+
+static pennon_status inline_few(unsigned bits, struct bytes in, const struct chunk_slices *want, uint8_t *to, pennon_error *err)
+{
+    unsigned width = bits / 8;
+    for (size_t i = 0; i < want->n; i++) {
+        for (uint64_t k = want->items[i].start; k < want->items[i].end; k++) {
+            uint64_t v;
+            TRY_RETURN(inline_bitpack_one(bits, in, (size_t)k, &v, err));
+            put_word(v, width, to);
+            to += width;
+        }
+    }
+    return PENNON_OK;
+}
+
+static pennon_status chunk_inline(const struct value_codec *c, struct bytes in, uint64_t n, const struct chunk_slices *want, struct value_scratch *s,
                                   struct leaf_out *out, pennon_error *err)
 {
     CHECK_FILE_RETURN(n <= BITPACK_GROUP, "packed chunk of %" PRIu64 " values", n);
     uint8_t *at;
-    unsigned width = c->bits / 8;
-    TRY_RETURN(word_room(out, count, &at, err));
-    if (count == n) {
+    TRY_RETURN(word_room(out, want->total, &at, err));
+    if (want->total == n) {
         TRY_RETURN(inline_bitpack_decode(c->bits, in, (size_t)n, at, err));
-    } else if (count <= FEW_VALUES) {
-        for (uint64_t i = 0; i < count; i++) {
-            uint64_t v;
-            TRY_RETURN(inline_bitpack_one(c->bits, in, (size_t)(first + i), &v, err));
-            uint8_t v8 = (uint8_t)v;
-            uint16_t v16 = (uint16_t)v;
-            uint32_t v32 = (uint32_t)v;
-            memcpy(at + i * width, width == 1 ? (void *)&v8 : width == 2 ? (void *)&v16 : width == 4 ? (void *)&v32 : (void *)&v, width);
-        }
+    } else if (want->total <= FEW_VALUES) {
+        TRY_RETURN(inline_few(c->bits, in, want, at, err));
     } else {
         TRY_RETURN(buf_resize(&s->values, BITPACK_GROUP * 8, err));
         TRY_RETURN(inline_bitpack_decode(c->bits, in, (size_t)n, s->values.data, err));
-        memcpy(at, s->values.data + first * width, (size_t)count * width);
+        copy_slices(s->values.data, want, c->bits / 8, at);
     }
-    word_done(out, count);
+    word_done(out, want->total);
     return PENNON_OK;
 }
 
-static pennon_status chunk_rle(const struct value_codec *c, const struct bytes *bufs, uint64_t n, uint64_t first, uint64_t count,
+static pennon_status chunk_rle(const struct value_codec *c, const struct bytes *bufs, uint64_t n, const struct chunk_slices *want,
                                struct value_scratch *s, struct leaf_out *out, pennon_error *err)
 {
     uint8_t *at;
     unsigned width = c->bits / 8;
-    TRY_RETURN(word_room(out, count, &at, err));
-    if (count == n) {
+    /* A run has at most 255 values: the bytes bound the chunk before anything is allocated. */
+    CHECK_FILE_RETURN(div_ceil(n, 255) <= bufs[1].size, "%zu runs are too few for %" PRIu64 " values", bufs[1].size, n);
+    TRY_RETURN(word_room(out, want->total, &at, err));
+    if (want->total == n) {
         TRY_RETURN(rle_expand(width, bufs[0], bufs[1], true, (size_t)n, at, err));
     } else {
         TRY_RETURN(buf_resize(&s->values, (size_t)n * width, err));
         TRY_RETURN(rle_expand(width, bufs[0], bufs[1], true, (size_t)n, s->values.data, err));
-        memcpy(at, s->values.data + first * width, (size_t)count * width);
+        copy_slices(s->values.data, want, width, at);
     }
-    word_done(out, count);
+    word_done(out, want->total);
     return PENNON_OK;
 }
 
-static pennon_status chunk_bss(const struct value_codec *c, struct bytes in, uint64_t n, uint64_t first, uint64_t count, struct value_scratch *s,
+static pennon_status chunk_bss(const struct value_codec *c, struct bytes in, uint64_t n, const struct chunk_slices *want, struct value_scratch *s,
                                struct leaf_out *out, pennon_error *err)
 {
     unsigned width = c->bits / 8;
     CHECK_FILE_RETURN(n <= in.size / width, "split chunk of %zu bytes is too short for %" PRIu64 " values", in.size, n);
     TRY_RETURN(buf_resize(&s->values, (size_t)n * width, err));
     bss_decode(width, in.data, (size_t)n, s->values.data);
-    return leaf_append_fixed(out, s->values.data + first * width, count, err);
+    uint8_t *at;
+    TRY_RETURN(word_room(out, want->total, &at, err));
+    copy_slices(s->values.data, want, width, at);
+    word_done(out, want->total);
+    return PENNON_OK;
 }
 
-static pennon_status chunk_list(const struct value_codec *c, const struct bytes *bufs, size_t n_bufs, uint64_t n, uint64_t first, uint64_t count,
+static pennon_status chunk_list(const struct value_codec *c, const struct bytes *bufs, size_t n_bufs, uint64_t n, const struct chunk_slices *want,
                                 struct leaf_out *out, pennon_error *err)
 {
+    const uint8_t *bits[LEAF_MAX_DIMS] = {NULL};
     size_t at = 0;
     uint64_t per = n;
     for (uint32_t d = 0; d < out->type->n_dims; d++) {
         CHECK_FILE_RETURN(!mul_overflows(per, out->type->dims[d], &per), "lists with too many items");
-        const uint8_t *bits = NULL;
-        if (c->has_validity[d]) {
-            CHECK_FILE_RETURN(bitmap_bytes(per) <= bufs[at].size, "item validity of %zu bytes for %" PRIu64 " items", bufs[at].size, per);
-            bits = bufs[at++].data;
-        }
-        TRY_RETURN(leaf_append_item_validity(out, d, bits, first, count, err));
+        if (!c->has_validity[d]) continue;
+        CHECK_FILE_RETURN(bitmap_bytes(per) <= bufs[at].size, "item validity of %zu bytes for %" PRIu64 " items", bufs[at].size, per);
+        bits[d] = bufs[at++].data;
     }
     ASSERT(at + 1 == n_bufs);
     UNUSED(n_bufs);
-    if (c->inner->kind == VALUE_ZEROS) return leaf_append_zero(out, count, err);
-    return chunk_flat(c->inner, bufs[at], n, first, count, out, err);
+    for (size_t i = 0; i < want->n; i++) {
+        const struct chunk_slices one = {&want->items[i], 1, want->items[i].end - want->items[i].start};
+        for (uint32_t d = 0; d < out->type->n_dims; d++) TRY_RETURN(leaf_append_item_validity(out, d, bits[d], one.items->start, one.total, err));
+        if (c->inner->kind == VALUE_ZEROS) {
+            TRY_RETURN(leaf_append_zero(out, one.total, err));
+        } else {
+            TRY_RETURN(chunk_flat(c->inner, bufs[at], n, &one, out, err));
+        }
+    }
+    return PENNON_OK;
 }
 
 /* Distribute n rows of `width` bytes to the children. */
@@ -372,20 +420,26 @@ static pennon_status unzip_rows(const uint8_t *rows, uint64_t n, uint64_t width,
     return PENNON_OK;
 }
 
-static pennon_status chunk_packed(const struct value_codec *c, struct bytes in, uint64_t n, uint64_t first, uint64_t count, struct leaf_out *out,
+static pennon_status chunk_packed(const struct value_codec *c, struct bytes in, uint64_t n, const struct chunk_slices *want, struct leaf_out *out,
                                   pennon_error *err)
 {
     uint64_t width = c->bits / 8, size;
     CHECK_FILE_RETURN(!mul_overflows(n, width, &size) && size <= in.size, "packed chunk of %zu bytes is too short for %" PRIu64 " rows", in.size, n);
-    return unzip_rows(in.data + first * width, count, width, out, err);
+    for (size_t i = 0; i < want->n; i++) {
+        TRY_RETURN(unzip_rows(in.data + want->items[i].start * width, want->items[i].end - want->items[i].start, width, out, err));
+    }
+    return PENNON_OK;
 }
 
-static pennon_status chunk_variable(const struct value_codec *c, struct bytes in, uint64_t n, uint64_t first, uint64_t count, struct leaf_out *out,
+static pennon_status chunk_variable(const struct value_codec *c, struct bytes in, uint64_t n, const struct chunk_slices *want, struct leaf_out *out,
                                     pennon_error *err)
 {
     struct variable_view v;
     TRY_RETURN(variable_chunk_open(in, c->bits / 8, n, &v, err));
-    return leaf_append_variable(out, &v, first, count, err);
+    for (size_t i = 0; i < want->n; i++) {
+        TRY_RETURN(leaf_append_variable(out, &v, want->items[i].start, want->items[i].end - want->items[i].start, err));
+    }
+    return PENNON_OK;
 }
 
 static pennon_status too_long(pennon_error *err)
@@ -394,18 +448,16 @@ static pennon_status too_long(pennon_error *err)
     return error_kind(err, "OffsetOverflow");
 }
 
-static pennon_status chunk_fsst(const struct value_codec *c, struct bytes in, uint64_t n, uint64_t first, uint64_t count, struct leaf_out *out,
+/* Values [first, first + count) of an opened chunk. */
+static pennon_status fsst_slice(const struct value_codec *c, const struct variable_view *v, uint64_t first, uint64_t count, struct leaf_out *out,
                                 pennon_error *err)
 {
-    struct variable_view v;
-    TRY_RETURN(variable_chunk_open(in, c->inner->bits / 8, n, &v, err));
-    if (count == 0) return PENNON_OK;
     unsigned width = out->type->large ? 8 : 4;
     size_t bytes;
     if (size_mul_overflows((size_t)count, width, &bytes)) return too_long(err);
     TRY_RETURN(buf_grow(&out->offsets, bytes, err));
-    pennon_status st =
-        fsst_decode_values(c->fsst, &v, first, count, &out->data, width, out->offsets.data + out->offsets.size - width, err);
+    /* The first of the count + 1 offsets falls on the present end, which is the same. */
+    pennon_status st = fsst_decode_values(c->fsst, v, first, count, &out->data, width, out->offsets.data + out->offsets.size - width, err);
     if (st == PENNON_OVER_BUDGET && width == 4 && out->data.size > (size_t)INT32_MAX / 2) return too_long(err);
     if (st != PENNON_OK) return st;
     out->offsets.size += bytes;
@@ -413,10 +465,21 @@ static pennon_status chunk_fsst(const struct value_codec *c, struct bytes in, ui
     return PENNON_OK;
 }
 
-pennon_status value_chunk_decode(const struct value_codec *c, const struct bytes *bufs, size_t n_bufs, uint64_t n, uint64_t first, uint64_t count,
+static pennon_status chunk_fsst(const struct value_codec *c, struct bytes in, uint64_t n, const struct chunk_slices *want, struct leaf_out *out,
+                                pennon_error *err)
+{
+    struct variable_view v;
+    TRY_RETURN(variable_chunk_open(in, c->inner->bits / 8, n, &v, err));
+    for (size_t i = 0; i < want->n; i++) {
+        TRY_RETURN(fsst_slice(c, &v, want->items[i].start, want->items[i].end - want->items[i].start, out, err));
+    }
+    return PENNON_OK;
+}
+
+pennon_status value_chunk_decode(const struct value_codec *c, const struct bytes *bufs, size_t n_bufs, uint64_t n, const struct chunk_slices *want,
                                  struct value_scratch *s, struct leaf_out *out, pennon_error *err)
 {
-    ASSERT(first + count <= n && n_bufs == value_chunk_buffers(c));
+    ASSERT(want->n == 0 || (want->items[want->n - 1].end <= n && n_bufs == value_chunk_buffers(c)));
     struct bytes own[LEAF_MAX_DIMS + 2];
     if (c->kind == VALUE_GENERAL) {
         ASSERT(n_bufs <= ARRAY_LEN(own));
@@ -428,14 +491,14 @@ pennon_status value_chunk_decode(const struct value_codec *c, const struct bytes
         c = c->inner;
     }
     switch (c->kind) {
-    case VALUE_FLAT: return chunk_flat(c, bufs[0], n, first, count, out, err);
-    case VALUE_VARIABLE: return chunk_variable(c, bufs[0], n, first, count, out, err);
-    case VALUE_INLINE: return chunk_inline(c, bufs[0], n, first, count, s, out, err);
-    case VALUE_RLE: return chunk_rle(c, bufs, n, first, count, s, out, err);
-    case VALUE_BSS: return chunk_bss(c, bufs[0], n, first, count, s, out, err);
-    case VALUE_FSST: return chunk_fsst(c, bufs[0], n, first, count, out, err);
-    case VALUE_LIST: return chunk_list(c, bufs, n_bufs, n, first, count, out, err);
-    case VALUE_PACKED: return chunk_packed(c, bufs[0], n, first, count, out, err);
+    case VALUE_FLAT: return chunk_flat(c, bufs[0], n, want, out, err);
+    case VALUE_VARIABLE: return chunk_variable(c, bufs[0], n, want, out, err);
+    case VALUE_INLINE: return chunk_inline(c, bufs[0], n, want, s, out, err);
+    case VALUE_RLE: return chunk_rle(c, bufs, n, want, s, out, err);
+    case VALUE_BSS: return chunk_bss(c, bufs[0], n, want, s, out, err);
+    case VALUE_FSST: return chunk_fsst(c, bufs[0], n, want, out, err);
+    case VALUE_LIST: return chunk_list(c, bufs, n_bufs, n, want, out, err);
+    case VALUE_PACKED: return chunk_packed(c, bufs[0], n, want, out, err);
     default: return error_set(err, PENNON_CORRUPT, "an encoding that chunks do not have");
     }
 }

@@ -45,8 +45,14 @@ void value_scratch_free(struct value_scratch *s);
 pennon_status value_codec_open(struct arena *a, const struct ce_message *ce, const struct leaf_type *type, bool zip, struct value_codec *out,
                                pennon_error *err) CHECKED;
 
-/* Mini-block: append values [first, first + count) of a chunk of n values. */
-pennon_status value_chunk_decode(const struct value_codec *c, const struct bytes *bufs, size_t n_bufs, uint64_t n, uint64_t first, uint64_t count,
+/* Values of a chunk that are wanted: sorted slices that do not overlap, `total` values in all. */
+struct chunk_slices {
+    const struct row_range *items;
+    size_t n;
+    uint64_t total;
+};
+/* Mini-block: append the slices of a chunk of n values. */
+pennon_status value_chunk_decode(const struct value_codec *c, const struct bytes *bufs, size_t n_bufs, uint64_t n, const struct chunk_slices *want,
                                  struct value_scratch *s, struct leaf_out *out, pennon_error *err) CHECKED;
 /* Buffers that a chunk of this codec has. */
 size_t value_chunk_buffers(const struct value_codec *c);
