@@ -1,0 +1,150 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/* Datasets: open a version, look at it, count, take rows, list what it holds.
+ *
+ *     pennon_dataset *ds;
+ *     st = pennon_dataset_open("flights.lance", NULL, &ds, &err);
+ *     uint64_t rows;
+ *     st = pennon_dataset_count_rows(ds, NULL, &rows, &err);
+ *     pennon_dataset_free(ds);
+ *
+ * A dataset is a cell over an immutable version; calls that commit move the cell to the version they made. Handles are reference
+ * counted and thread safe. Streams keep what they need and outlive the dataset.
+ * A listing is an Arrow stream with the schema documented at its function. */
+#ifndef PENNON_DATASET_H
+#define PENNON_DATASET_H
+
+#include "pennon/arrow_abi.h"
+#include "pennon/runtime.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct pennon_dataset pennon_dataset;
+
+/* Texts; pass NULL for "absent" (all), n = 0 for "empty" (none). */
+typedef struct pennon_names {
+    size_t n;
+    const char *const *items;
+} pennon_names;
+typedef struct pennon_ids {
+    size_t n;
+    const uint64_t *items;
+} pennon_ids;
+
+/* May a table reach out of itself: base paths and external blobs. */
+enum {
+    PENNON_EXTERNAL_SAME_STORE = 0, /* base paths on the table's own store */
+    PENNON_EXTERNAL_LIST = 1,       /* only below external_prefixes */
+    PENNON_EXTERNAL_ALL = 2,
+    PENNON_EXTERNAL_NONE = 3
+};
+
+typedef struct pennon_open_options {
+    size_t struct_size;
+    const pennon_call *call;
+    uint64_t version;      /* PENNON_NONE = the latest */
+    const char *tag;       /* excludes version and branch */
+    const char *branch;    /* NULL = main */
+    int64_t as_of_ns;      /* newest version whose time is before this (since 1970, UTC); INT64_MIN = not asked */
+    int32_t external_paths; /* PENNON_EXTERNAL_ */
+    const pennon_names *external_prefixes;
+} pennon_open_options;
+
+PENNON_EXPORT void pennon_open_options_init(pennon_open_options *options);
+
+/* Open a version of the dataset at `uri`. NOT_FOUND (kinds DatasetNotFound, VersionNotFound, RefNotFound), NOT_SUPPORTED (a feature flag, by
+ * name), CORRUPT. One reference. */
+PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_open(const char *uri, const pennon_open_options *options, pennon_dataset **out,
+                                                               pennon_error *err);
+PENNON_EXPORT void pennon_dataset_retain(pennon_dataset *ds);
+PENNON_EXPORT void pennon_dataset_free(pennon_dataset *ds); /* NULL is allowed */
+
+/* Version of the cell now. */
+PENNON_EXPORT uint64_t pennon_dataset_version(const pennon_dataset *ds);
+/* Number of the newest version of its branch, read from the store. */
+PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_latest_version(pennon_dataset *ds, const pennon_call *call, uint64_t *version,
+                                                                         pennon_error *err);
+/* Move the cell to the newest version. */
+PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_refresh(pennon_dataset *ds, const pennon_call *call, pennon_error *err);
+/* A second handle at the same version that does not move with this one. */
+PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_snapshot(pennon_dataset *ds, pennon_dataset **out, pennon_error *err);
+
+/* Arrow schema of a scan of all columns (a struct); returned to the caller, who releases it. */
+PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_schema(pennon_dataset *ds, struct ArrowSchema *out, pennon_error *err);
+
+/* Facts as a JSON object: uri, version, timestamp, branch, storage_version, writer, reader_flags, writer_flags, rows, deleted_rows, fragments,
+ * data_files, bytes, stable_row_ids, next_row_id, max_fragment_id, indices, base_paths, config, table_metadata, schema_metadata.
+ * Free with pennon_string_free. */
+PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_info_json(pennon_dataset *ds, const pennon_call *call, char **out, pennon_error *err);
+/* Fields as a JSON array: name, id, type, logical_type, nullable, metadata, fields. */
+PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_schema_json(pennon_dataset *ds, char **out, pennon_error *err);
+
+/* Rows that are not deleted. */
+PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_count_rows(pennon_dataset *ds, const pennon_call *call, uint64_t *rows, pennon_error *err);
+
+/* ---- take ---- */
+
+enum {
+    PENNON_TAKE_OFFSETS = 0,  /* positions among the live rows; one past the end is INVALID_ARGUMENT */
+    PENNON_TAKE_ROW_IDS = 1,  /* unknown and deleted ones are left out */
+    PENNON_TAKE_ADDRESSES = 2 /* fragment << 32 | physical offset; unknown and deleted ones are left out */
+};
+
+/* How blob columns are given. */
+enum {
+    PENNON_BLOBS_DESCRIPTIONS = 0, /* struct<position, size> (v1), struct<kind, position, size, blob_id, blob_uri> (v2) */
+    PENNON_BLOBS_BYTES = 1         /* large_binary; v1 only */
+};
+
+typedef struct pennon_take_options {
+    size_t struct_size;
+    const pennon_call *call;
+    const pennon_names *columns; /* NULL = all; as in pennon_scan_options */
+    bool with_row_id;
+    bool with_row_address;
+    int32_t blobs;
+} pennon_take_options;
+
+PENNON_EXPORT void pennon_take_options_init(pennon_take_options *options);
+
+/* The rows in the order asked for, duplicates included, as a stream of one batch (of none for no rows). */
+PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_take(pennon_dataset *ds, int32_t selector, size_t n, const uint64_t *rows,
+                                                               const pennon_take_options *options, struct ArrowArrayStream *out, pennon_error *err);
+/* Half-open ranges of offsets, a batch each. */
+PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_take_ranges(pennon_dataset *ds, size_t n, const uint64_t (*ranges)[2],
+                                                                      const pennon_take_options *options, struct ArrowArrayStream *out,
+                                                                      pennon_error *err);
+
+/* ---- listings ---- */
+
+/* version: uint64, timestamp: timestamp[ns, UTC], rows: uint64, fragments: uint64, data_files: uint64, bytes: uint64, writer: utf8, operation: utf8.
+ * Ascending. */
+PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_versions(pennon_dataset *ds, const pennon_call *call, struct ArrowArrayStream *out,
+                                                                   pennon_error *err);
+/* fragment: uint64, physical_rows: uint64, deleted_rows: uint64, rows: uint64, data_files: uint64, bytes: uint64, deletion_file: utf8, paths: list<utf8>. */
+PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_fragments(pennon_dataset *ds, const pennon_call *call, struct ArrowArrayStream *out,
+                                                                    pennon_error *err);
+/* tag: utf8, branch: utf8, version: uint64. */
+PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_tags(pennon_dataset *ds, const pennon_call *call, struct ArrowArrayStream *out,
+                                                               pennon_error *err);
+/* branch: utf8, parent: utf8, version: uint64. */
+PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_branches(pennon_dataset *ds, const pennon_call *call, struct ArrowArrayStream *out,
+                                                                   pennon_error *err);
+/* field: int32, name: utf8, bytes: uint64. Page bytes of each column that owns some, over all fragments. */
+PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_data_stats(pennon_dataset *ds, const pennon_call *call, struct ArrowArrayStream *out,
+                                                                     pennon_error *err);
+
+/* ---- verify ---- */
+
+/* One fault. `finding` is valid during the call: message, file, column, page, offset. */
+typedef void (*pennon_finding_fn)(void *ctx, const pennon_error *finding);
+/* Walk every byte of the version: manifest, files, pages, values, UTF-8, deletion files, row ids, counts. Faults go to `finding` and do not stop the
+ * walk; *n_findings counts them. Fails only on what is no fault of the data (I/O, cancel, budget). */
+PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_verify(pennon_dataset *ds, const pennon_call *call, pennon_finding_fn finding, void *ctx,
+                                                                 uint64_t *n_findings, pennon_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
