@@ -1,0 +1,236 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/* Takes: addresses, grouped by fragment, read once each in physical order, put back into the order of the request.
+ * Source: spec table-format 19.3, expressions 11. */
+#include <stdlib.h>
+
+#include "exec/exec.h"
+
+/* One asked-for row. */
+struct wanted {
+    uint64_t address;
+    uint64_t place; /* in the request */
+};
+
+static int by_address(const void *a, const void *b)
+{
+    const struct wanted *x = a, *y = b;
+    if (x->address != y->address) return x->address < y->address ? -1 : 1;
+    return x->place < y->place ? -1 : x->place > y->place;
+}
+
+/* Distinct rows of one fragment. */
+struct group {
+    const struct fragment *fragment;
+    struct row_range *rows;
+    size_t n_rows;
+    uint64_t count;
+    uint64_t first; /* row of the group in the concatenation */
+    struct ArrowArray batch;
+};
+
+struct taking {
+    const struct call *c;
+    struct snapshot *s;
+    struct file_cache *fc;
+    const struct column_plan *plan;
+    struct wanted *wanted;
+    size_t n;
+    uint64_t *place;   /* row of each request in the concatenation, in request order; UINT64_MAX = left out */
+    struct group *groups;
+    size_t n_groups, cap_groups;
+    struct row_range *ranges; /* of all groups */
+    uint64_t *starts;  /* live rows before each fragment of the snapshot; NULL = not asked for */
+};
+
+/* Sort the request; rows of unknown fragments and deleted rows drop out. */
+static pennon_status group_rows(struct taking *t, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    struct deletion_vector *dv = NULL;
+    const struct fragment *f = NULL;
+    uint64_t physical = 0, row = 0, last = UINT64_MAX, n_ranges = 0;
+    uint32_t fragment_id = 0;
+    bool known = false;
+    for (size_t i = 0; i < t->n; i++) {
+        uint64_t address = t->wanted[i].address;
+        if (address == ADDRESS_NONE) break; /* sorted: only such follow */
+        uint32_t id = (uint32_t)(address >> 32), offset = (uint32_t)address;
+        if (!known || id != fragment_id) {
+            known = true;
+            fragment_id = id;
+            f = snapshot_find_fragment(t->s, id);
+            deletion_vector_release(dv);
+            dv = NULL;
+            if (!f) continue;
+            TRY(fragment_physical_rows(t->c, t->s, f, file_cache_length, t->fc, &physical, err));
+            TRY(fragment_deletions(t->c, t->s, f, &dv, err));
+            TRY(mem_grow(t->c->mem, &t->groups, &t->cap_groups, t->n_groups, sizeof *t->groups, SIZE_MAX / 256, err));
+            t->groups[t->n_groups++] = (struct group){.fragment = f, .rows = t->ranges + n_ranges, .first = row};
+        }
+        if (!f || offset >= physical || (dv && deletion_vector_contains(dv, offset))) continue;
+        if (address != last) {
+            struct group *g = &t->groups[t->n_groups - 1];
+            if (g->n_rows && g->rows[g->n_rows - 1].end == offset) {
+                g->rows[g->n_rows - 1].end++;
+            } else {
+                g->rows[g->n_rows++] = (struct row_range){offset, (uint64_t)offset + 1};
+                n_ranges++;
+            }
+            g->count++;
+            row++;
+            last = address;
+        }
+        t->place[t->wanted[i].place] = row - 1;
+    }
+done:
+    deletion_vector_release(dv);
+    return st;
+}
+
+static pennon_status read_group(void *arg, size_t i, pennon_error *err)
+{
+    struct taking *t = arg;
+    struct group *g = &t->groups[i];
+    if (g->n_rows == 0) return PENNON_OK;
+    TRY_RETURN(call_check(t->c, err));
+    uint64_t first_live = t->starts ? t->starts[g->fragment - t->s->fragments] : 0;
+    return fragment_read(t->c, t->fc, t->s, g->fragment, t->plan, g->rows, g->n_rows, first_live, &g->batch, err);
+}
+
+static pennon_status live_starts(const struct call *c, struct snapshot *s, struct file_cache *fc, uint64_t **out, pennon_error *err)
+{
+    uint64_t *starts = mem_calloc(c->mem, s->n_fragments + 1, sizeof *starts, err);
+    if (!starts) return err->code;
+    for (size_t i = 0; i < s->n_fragments; i++) {
+        uint64_t live;
+        pennon_status st = fragment_live_rows(c, s, &s->fragments[i], file_cache_length, fc, &live, err);
+        if (st != PENNON_OK) {
+            mem_free(c->mem, starts);
+            return st;
+        }
+        starts[i + 1] = starts[i] + live;
+    }
+    *out = starts;
+    return PENNON_OK;
+}
+
+/* All groups one behind the other. */
+static pennon_status join_groups(struct taking *t, struct ArrowArray *out, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    const struct ArrowArray **parts = NULL;
+    size_t n = 0;
+    TRY_NEW(parts, mem_calloc(t->c->mem, t->n_groups + 1, sizeof(void *), err));
+    for (size_t i = 0; i < t->n_groups; i++) {
+        if (t->groups[i].batch.release) parts[n++] = &t->groups[i].batch;
+    }
+    if (n == 0) {
+        st = array_nulls(&t->plan->arrow, 0, t->c->mem, out, err);
+    } else if (n == 1) {
+        for (size_t i = 0; i < t->n_groups; i++) {
+            if (t->groups[i].batch.release) array_move(&t->groups[i].batch, out);
+        }
+    } else {
+        st = array_concat(&t->plan->arrow, n, parts, t->c->mem, out, err);
+    }
+done:
+    mem_free(t->c->mem, parts);
+    return st;
+}
+
+/* Request order: nothing to do when the rows were asked for in table order, each once. */
+static pennon_status order_rows(struct taking *t, struct ArrowArray *all, struct ArrowArray *out, pennon_error *err)
+{
+    size_t n = 0;
+    bool same = true;
+    for (size_t i = 0; i < t->n; i++) {
+        if (t->place[i] == UINT64_MAX) continue;
+        same = same && t->place[i] == n;
+        t->place[n++] = t->place[i];
+    }
+    if (same && (int64_t)n == all->length) {
+        array_move(all, out);
+        return PENNON_OK;
+    }
+    return array_take(&t->plan->arrow, all, t->place, n, t->c->mem, out, err);
+}
+
+pennon_status take_addresses(const struct call *c, struct snapshot *s, struct file_cache *fc, const struct column_plan *plan, const uint64_t *addresses,
+                             size_t n, struct ArrowArray *out, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    struct taking t = {.c = c, .s = s, .fc = fc, .plan = plan, .n = n};
+    struct ArrowArray all = {0};
+    out->release = NULL;
+    TRY_NEW(t.wanted, mem_calloc(c->mem, n + 1, sizeof *t.wanted, err));
+    TRY_NEW(t.place, mem_calloc(c->mem, n + 1, sizeof *t.place, err));
+    TRY_NEW(t.ranges, mem_calloc(c->mem, n + 1, sizeof *t.ranges, err));
+    bool sorted = true;
+    for (size_t i = 0; i < n; i++) {
+        t.wanted[i] = (struct wanted){addresses[i], i};
+        t.place[i] = UINT64_MAX;
+        sorted = sorted && (i == 0 || addresses[i - 1] <= addresses[i]);
+    }
+    if (!sorted) qsort(t.wanted, n, sizeof *t.wanted, by_address);
+    TRY(group_rows(&t, err));
+    if (plan->uses[SYSTEM_ROW_OFFSET]) TRY(live_starts(c, s, fc, &t.starts, err));
+    TRY(pool_parallel(call_pool(c), c->threads, t.n_groups, read_group, &t, err));
+    TRY(join_groups(&t, &all, err));
+    TRY(order_rows(&t, &all, out, err));
+done:
+    array_release(&all);
+    for (size_t i = 0; i < t.n_groups; i++) array_release(&t.groups[i].batch);
+    mem_free(c->mem, t.groups);
+    mem_free(c->mem, t.wanted);
+    mem_free(c->mem, t.place);
+    mem_free(c->mem, t.ranges);
+    mem_free(c->mem, t.starts);
+    return st;
+}
+
+pennon_status resolve_offsets(const struct call *c, struct snapshot *s, struct file_cache *fc, const uint64_t *offsets, size_t n, uint64_t *addresses,
+                              pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    uint64_t *starts = NULL;
+    struct deletion_vector *dv = NULL;
+    size_t at = SIZE_MAX; /* fragment that dv belongs to */
+    TRY(live_starts(c, s, fc, &starts, err));
+    uint64_t total = starts[s->n_fragments];
+    for (size_t i = 0; i < n; i++) {
+        if (offsets[i] >= total) FAIL(PENNON_INVALID_ARGUMENT, "row %" PRIu64 " is past the end: the dataset has %" PRIu64 " rows", offsets[i], total);
+        size_t low = 0, high = s->n_fragments;
+        while (high - low > 1) {
+            size_t mid = low + (high - low) / 2;
+            if (starts[mid] <= offsets[i]) {
+                low = mid;
+            } else {
+                high = mid;
+            }
+        }
+        while (starts[low + 1] <= offsets[i]) low++; /* fragments without live rows */
+        if (low != at) {
+            deletion_vector_release(dv);
+            dv = NULL;
+            TRY(fragment_deletions(c, s, &s->fragments[low], &dv, err));
+            at = low;
+        }
+        uint64_t k = offsets[i] - starts[low];
+        addresses[i] = (uint64_t)s->fragments[low].id << 32 | (dv ? deletion_vector_select_live(dv, k) : k);
+    }
+done:
+    deletion_vector_release(dv);
+    mem_free(c->mem, starts);
+    return st;
+}
+
+pennon_status count_live_rows(const struct call *c, struct snapshot *s, struct file_cache *fc, uint64_t *rows, pennon_error *err)
+{
+    *rows = 0;
+    for (size_t i = 0; i < s->n_fragments; i++) {
+        uint64_t live;
+        TRY_RETURN(fragment_live_rows(c, s, &s->fragments[i], file_cache_length, fc, &live, err));
+        *rows += live;
+    }
+    return PENNON_OK;
+}
