@@ -239,7 +239,7 @@ pennon_status outline_bitpack_decode(unsigned t_bits, unsigned width, struct byt
     const bool raw = rest == tail * word;
     CHECK_FILE_RETURN(raw || (tail > 0 && rest == group), "bit packed buffer of %zu bytes for %zu values of width %u",
                       in.size, n, width);
-    const uint8_t *p = in.data;
+    const uint8_t *p = in.size > 0 ? in.data : (const uint8_t *)""; /* nothing is read at width 0 */
     uint8_t *to = out;
     for (size_t g = 0; g < groups; g++) {
         bitunpack_1024(t_bits, width, p, to);
