@@ -99,6 +99,21 @@ uint64_t bits_count(const uint8_t *src, uint64_t src_bit, uint64_t n)
     return n == 0 ? count : count + popcount_u64(bits_load(src, src_bit, (unsigned)n));
 }
 
+uint64_t bits_run(const uint8_t *src, uint64_t src_bit, uint64_t n)
+{
+    ASSERT(n >= 1);
+    const uint64_t flip = bit_get(src, src_bit) ? UINT64_MAX : 0; /* makes bits of the run zero */
+    uint64_t run = 0;
+    while (run < n) {
+        const unsigned step = (unsigned)min_u64(64, n - run);
+        uint64_t v = bits_load(src, src_bit + run, step) ^ flip;
+        if (step < 64) v &= (UINT64_C(1) << step) - 1;
+        if (v != 0) return run + (unsigned)__builtin_ctzll(v);
+        run += step;
+    }
+    return n;
+}
+
 /* Eight bytes (each 0 or 1) to eight bits: the multiplication moves bit 0 of byte k to bit 56 + k. */
 static ALWAYS_INLINE uint8_t eight_to_bits(uint64_t bytes)
 {

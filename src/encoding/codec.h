@@ -173,6 +173,8 @@ void bits_copy(uint8_t *dst, uint64_t dst_bit, const uint8_t *src, uint64_t src_
 void bits_fill(uint8_t *dst, uint64_t dst_bit, uint64_t n, bool value);
 /* Set bits among n from `src_bit` on. */
 uint64_t bits_count(const uint8_t *src, uint64_t src_bit, uint64_t n);
+/* Bits from `src_bit` on that are equal to the first, at most n (n >= 1). */
+uint64_t bits_run(const uint8_t *src, uint64_t src_bit, uint64_t n);
 /* One byte a value (zero or not) to bits, and back to 0 or 1. */
 void bits_from_bytes(uint8_t *dst, uint64_t dst_bit, const uint8_t *src, uint64_t n);
 void bits_to_bytes(uint8_t *dst, const uint8_t *src, uint64_t src_bit, uint64_t n);

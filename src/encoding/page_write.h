@@ -54,6 +54,7 @@ struct leaf_column {
     const struct layer_spec *specs; /* n_layers, leaf outward */
     uint32_t n_layers;
     const struct page_options *children; /* LEAF_PACKED: type->n_children entries, or NULL */
+    bool blob_v2; /* descriptors of blob v2: layers {descriptor, field}, arrays[0] has no nulls, arrays[1] the field's */
 };
 
 /* One batch of the column. Arrays are validated (FULL) and borrowed. */
