@@ -79,8 +79,9 @@ struct file_writer_options {
 /* `schema` has ids; its metadata and field metadata go into the file. Retains it. NOT_SUPPORTED names field and type that the version cannot hold. */
 pennon_status file_writer_open(const struct call *c, pennon_store *store, const char *path, struct schema *schema, const struct file_writer_options *o,
                                struct file_writer **out, pennon_error *err) CHECKED;
-/* A batch of the schema's Arrow form (SCHEMA_VIEW_FILE, validated), fields in the schema's order; only read during the call. Values are checked against nullable = false. */
-pennon_status file_writer_write(const struct call *c, struct file_writer *w, const struct ArrowArray *batch, pennon_error *err) CHECKED;
+/* A batch of the schema's Arrow form (SCHEMA_VIEW_FILE, validated FULL), fields in the schema's order; moved, on failure too. Values are checked against
+ * nullable = false. */
+pennon_status file_writer_write(const struct call *c, struct file_writer *w, struct ArrowArray *batch, pennon_error *err) CHECKED;
 pennon_status file_writer_add_buffer(const struct call *c, struct file_writer *w, struct bytes buffer, uint32_t *index, pennon_error *err) CHECKED;
 /* Schema metadata; may come after batches. */
 pennon_status file_writer_add_metadata(struct file_writer *w, struct bytes key, struct bytes value, pennon_error *err) CHECKED;

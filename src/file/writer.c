@@ -1,0 +1,517 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/* Writing a data file of version 2.1 or 2.2.
+ *
+ * Batches are held until every column has put them into pages. A column makes a page when its buffered Arrow bytes pass the page size;
+ * columns that are due are encoded in parallel and written one after the other. The end of the file is written by finish:
+ * FileDescriptor, column metadata, offset tables, footer.
+ * Source: spec file-format 2, 3, 9.6, 11. */
+#include "file/writer_private.h"
+
+#define ALIGN 64u
+#define PAGE_BYTES_DEFAULT ((uint64_t)8 << 20)
+#define FILLER 0x48
+
+/* ---- bytes ---- */
+
+pennon_status writer_put_aligned(struct file_writer *w, struct bytes b, uint64_t *at, pennon_error *err)
+{
+    uint8_t pad[ALIGN];
+    memset(pad, FILLER, sizeof pad);
+    *at = store_writer_position(w->out);
+    ASSERT(*at % ALIGN == 0);
+    if (b.size) TRY_RETURN(store_writer_write(w->out, b.data, b.size, err));
+    size_t over = (size_t)(store_writer_position(w->out) % ALIGN);
+    return over ? store_writer_write(w->out, pad, ALIGN - over, err) : PENNON_OK;
+}
+
+/* ---- opening ---- */
+
+static pennon_status child_options(struct file_writer *w, struct column_writer *col, pennon_error *err)
+{
+    const struct field *f = col->field;
+    if (col->type.kind != LEAF_PACKED || f->kind != FIELD_PACKED_STRUCT || col->type.n_children != f->n_children) return PENNON_OK;
+    col->children = arena_calloc(&w->arena, f->n_children + 1, sizeof *col->children, err);
+    if (!col->children) return err->code;
+    for (size_t i = 0; i < f->n_children; i++) {
+        const struct field *child = f->children[i];
+        page_options_init(&col->children[i]);
+        TRY_RETURN(page_options_read(&col->children[i], (const struct field_pair *)child->metadata, child->n_metadata, false, w->options.version, err));
+        col->children[i].binary = child->type.id == ARROW_BINARY || child->type.id == ARROW_LARGE_BINARY;
+    }
+    return PENNON_OK;
+}
+
+/* Child indices from the top of the batch to the field. */
+static pennon_status find_path(struct file_writer *w, struct column_writer *col, pennon_error *err)
+{
+    uint32_t depth = 0;
+    for (const struct field *f = col->field; f; f = f->parent) depth++;
+    col->depth = depth;
+    col->path = arena_alloc(&w->arena, depth * sizeof *col->path, err);
+    if (!col->path) return err->code;
+    uint32_t at = depth;
+    for (const struct field *f = col->field; f; f = f->parent) {
+        struct field *const *siblings = f->parent ? f->parent->children : w->schema->fields;
+        uint32_t i = 0;
+        while (siblings[i] != f) i++;
+        col->path[--at] = i;
+    }
+    return PENNON_OK;
+}
+
+static pennon_status open_column(void *ctx, const struct field *f, uint32_t column, pennon_error *err)
+{
+    struct file_writer *w = ctx;
+    struct column_writer *col = &w->columns[column];
+    if (f->kind == FIELD_STRUCT) return error_set(err, PENNON_NOT_SUPPORTED, "column '%s': structs without fields", f->name);
+    if (f->kind == FIELD_BLOB_V2) return error_set(err, PENNON_NOT_SUPPORTED, "column '%s': writing blob v2 columns", f->name);
+    if (f->kind == FIELD_BLOB_V1 && w->options.version >= STORAGE_2_2) {
+        return error_set(err, PENNON_NOT_SUPPORTED, "column '%s': blob v1 columns in version 2.2 and later; use version 2.1", f->name);
+    }
+    col->field = f;
+    TRY_RETURN(leaf_type_of(&w->arena, f, &col->type, err));
+    TRY_RETURN(layer_specs_of(&w->arena, f, &col->specs, &col->n_specs, &col->dimension, err));
+    TRY_RETURN(find_path(w, col, err));
+    page_options_init(&col->options);
+    const struct field *top = f;
+    while (top->parent) top = top->parent;
+    TRY_RETURN(page_options_read(&col->options, (const struct field_pair *)f->metadata, f->n_metadata, false, w->options.version, err));
+    TRY_RETURN(page_options_read(&col->options, (const struct field_pair *)top->metadata, top->n_metadata, true, w->options.version, err));
+    col->options.binary = f->type.id == ARROW_BINARY || f->type.id == ARROW_LARGE_BINARY;
+    TRY_RETURN(child_options(w, col, err));
+    TRY_RETURN(mem_grow(w->mem, &w->field_ids, &w->cap_ids, w->n_field_ids, sizeof *w->field_ids, 1u << 24, err));
+    TRY_RETURN(mem_grow(w->mem, &w->field_columns, &w->cap_columns, w->n_field_ids, sizeof *w->field_columns, 1u << 24, err));
+    w->field_ids[w->n_field_ids] = f->id;
+    w->field_columns[w->n_field_ids++] = (int32_t)column;
+    return PENNON_OK;
+}
+
+static pennon_status count_column(void *ctx, const struct field *f, uint32_t column, pennon_error *err)
+{
+    UNUSED(f);
+    UNUSED(column);
+    UNUSED(err);
+    ++*(uint32_t *)ctx;
+    return PENNON_OK;
+}
+
+pennon_status file_writer_open(const struct call *c, pennon_store *store, const char *path, struct schema *schema, const struct file_writer_options *o,
+                               struct file_writer **out, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    struct file_writer *w;
+    TRY_NEW(w, mem_calloc(c->mem, 1, sizeof *w, err));
+    w->mem = mem_retain(c->mem);
+    arena_init(&w->arena, w->mem);
+    w->schema = schema_retain(schema);
+    w->options = *o;
+    if (!w->options.page_bytes) w->options.page_bytes = PAGE_BYTES_DEFAULT;
+    if (o->version != STORAGE_2_1 && o->version != STORAGE_2_2) FAIL(PENNON_NOT_SUPPORTED, "writing data files of version %u.%u", o->version >> 16, o->version & 0xffff);
+    TRY(schema_to_arrow(schema, SCHEMA_VIEW_FILE, BLOB_AS_BYTES, w->mem, &w->arrow, err));
+    TRY(schema_walk_columns(schema, o->version, count_column, &w->n_columns, err));
+    TRY_NEW(w->columns, mem_calloc(w->mem, (size_t)w->n_columns + 1, sizeof *w->columns, err));
+    TRY(schema_walk_columns(schema, o->version, open_column, w, err));
+    TRY_NEW(w->path, mem_strdup(w->mem, path, err));
+    TRY(store_writer_open(c, store, path, &w->out, err));
+    *out = w;
+    w = NULL;
+done:
+    file_writer_abort(w);
+    return st;
+}
+
+static void drop_batch(struct file_writer *w, struct held_batch *b)
+{
+    for (uint32_t i = 0; b->blobs && i < w->n_columns; i++) mem_free(w->mem, b->blobs[i]);
+    mem_free(w->mem, b->blobs);
+    shared_array_release(b->array);
+}
+
+static void writer_free(struct file_writer *w)
+{
+    for (size_t i = 0; i < w->n_held; i++) drop_batch(w, &w->held[i]);
+    for (uint32_t i = 0; w->columns && i < w->n_columns; i++) {
+        if (w->columns[i].encoded.mem) page_set_free(&w->columns[i].encoded);
+        mem_free(w->mem, w->columns[i].pages);
+    }
+    arrow_schema_release(&w->arrow);
+    schema_release(w->schema);
+    struct mem *m = w->mem;
+    mem_free(m, w->columns);
+    mem_free(m, w->held);
+    mem_free(m, w->globals);
+    mem_free(m, w->metadata);
+    mem_free(m, w->field_ids);
+    mem_free(m, w->field_columns);
+    mem_free(m, w->path);
+    arena_reset(&w->arena);
+    mem_free(m, w);
+    mem_release(m);
+}
+
+void file_writer_abort(struct file_writer *w)
+{
+    if (!w) return;
+    store_writer_abort(w->out);
+    writer_free(w);
+}
+
+uint64_t file_writer_rows(const struct file_writer *w) { return w->rows; }
+uint64_t file_writer_position(const struct file_writer *w) { return store_writer_position(w->out); }
+
+/* ---- pages ---- */
+
+/* The arrays of a column in one batch, leaf first. */
+static void column_arrays(const struct column_writer *col, const struct ArrowArray *batch, const struct ArrowArray **out)
+{
+    const struct ArrowArray *at = batch;
+    uint32_t k = col->n_specs;
+    for (uint32_t i = 0; i < col->depth; i++) {
+        at = at->children[col->path[i]];
+        out[--k] = at;
+    }
+    ASSERT(k == 0);
+}
+
+/* Encode everything that the column holds into col->encoded. */
+static pennon_status encode_column(struct file_writer *w, struct column_writer *col, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    struct column_batch *batches = NULL;
+    const struct ArrowArray **arrays = NULL;
+    uint32_t index = (uint32_t)(col - w->columns);
+    size_t n = 0;
+    TRY_NEW(batches, mem_calloc(w->mem, w->n_held + 1, sizeof *batches, err));
+    TRY_NEW(arrays, mem_calloc(w->mem, (w->n_held + 1) * col->n_specs, sizeof(void *), err));
+    for (size_t i = 0; i < w->n_held; i++) {
+        const struct held_batch *b = &w->held[i];
+        if (b->first_row + b->rows <= col->rows_done) continue;
+        const struct ArrowArray *top = shared_array_get(b->array);
+        const struct ArrowArray **chain = arrays + n * col->n_specs;
+        uint64_t skip = col->rows_done > b->first_row ? col->rows_done - b->first_row : 0;
+        column_arrays(col, top, chain);
+        batches[n++] = (struct column_batch){chain, (uint64_t)top->offset + skip, b->rows - skip, b->blobs ? b->blobs[index] : NULL};
+    }
+    struct leaf_column leaf = {&col->type, col->specs, col->n_specs, col->children, false};
+    if (n) TRY(column_pages_write(w->mem, &leaf, &col->options, w->options.version, batches, n, &col->encoded, err));
+done:
+    mem_free(w->mem, batches);
+    mem_free(w->mem, arrays);
+    return st == PENNON_OK ? st : error_prefix(err, "column '%s'", col->field->name);
+}
+
+static pennon_status write_page(struct file_writer *w, struct column_writer *col, struct page_bytes *p, pennon_error *err)
+{
+    TRY_RETURN(mem_grow(w->mem, &col->pages, &col->cap_pages, col->n_pages, sizeof *col->pages, SIZE_MAX / 256, err));
+    struct written_page *page = &col->pages[col->n_pages];
+    page->offsets = arena_alloc(&w->arena, PAGE_BUFFERS_MAX * 2 * sizeof(uint64_t), err);
+    if (!page->offsets) return err->code;
+    page->sizes = page->offsets + PAGE_BUFFERS_MAX;
+    page->n_buffers = p->n_buffers;
+    for (uint32_t i = 0; i < p->n_buffers; i++) {
+        page->sizes[i] = p->buffers[i].size;
+        TRY_RETURN(writer_put_aligned(w, bytes_of(p->buffers[i].data, p->buffers[i].size), &page->offsets[i], err));
+    }
+    page->length = p->length;
+    page->priority = col->rows_done + p->first_row;
+    uint8_t *layout = arena_alloc(&w->arena, p->layout.size + 1, err);
+    if (!layout) return err->code;
+    memcpy(layout, p->layout.data, p->layout.size);
+    page->layout = bytes_of(layout, p->layout.size);
+    col->n_pages++;
+    return PENNON_OK;
+}
+
+static pennon_status write_column(struct file_writer *w, struct column_writer *col, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    for (size_t i = 0; i < col->encoded.n; i++) TRY(write_page(w, col, &col->encoded.pages[i], err));
+    col->rows_done = w->rows;
+    w->buffered -= col->buffered;
+    col->buffered = 0;
+done:
+    if (col->encoded.mem) page_set_free(&col->encoded);
+    col->encoded = (struct page_set){0};
+    return st;
+}
+
+struct flush {
+    const struct call *c;
+    struct file_writer *w;
+    struct column_writer **due;
+};
+
+static pennon_status encode_due(void *arg, size_t i, pennon_error *err)
+{
+    struct flush *f = arg;
+    TRY_RETURN(call_check(f->c, err));
+    return encode_column(f->w, f->due[i], err);
+}
+
+/* Batches that no column needs any more. */
+static void drop_written(struct file_writer *w)
+{
+    uint64_t least = w->rows;
+    for (uint32_t i = 0; i < w->n_columns; i++) least = min_u64(least, w->columns[i].rows_done);
+    size_t kept = 0;
+    for (size_t i = 0; i < w->n_held; i++) {
+        if (w->held[i].first_row + w->held[i].rows <= least) {
+            drop_batch(w, &w->held[i]);
+        } else {
+            w->held[kept++] = w->held[i];
+        }
+    }
+    w->n_held = kept;
+}
+
+/* Columns that hold more than a page, or all. A few at a time: encoded pages are memory too. */
+static pennon_status flush_columns(const struct call *c, struct file_writer *w, bool all, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    struct flush f = {c, w, NULL};
+    size_t n = 0, group = (size_t)c->threads * 2;
+    TRY_NEW(f.due, mem_calloc(w->mem, (size_t)w->n_columns + 1, sizeof(void *), err));
+    for (uint32_t i = 0; i < w->n_columns; i++) {
+        if (w->columns[i].rows_done < w->rows && (all || w->columns[i].buffered > w->options.page_bytes)) f.due[n++] = &w->columns[i];
+    }
+    struct column_writer **first = f.due;
+    for (size_t at = 0; at < n; at += group) {
+        size_t count = n - at < group ? n - at : group;
+        f.due = first + at;
+        st = pool_parallel(call_pool(c), c->threads, count, encode_due, &f, err);
+        for (size_t i = 0; i < count && st == PENNON_OK; i++) st = write_column(w, f.due[i], err);
+        if (st != PENNON_OK) break;
+    }
+    f.due = first;
+    drop_written(w);
+done:
+    mem_free(w->mem, f.due);
+    return st;
+}
+
+/* ---- batches ---- */
+
+/* Put the values of a blob column into the file; positions and sizes stay with the batch. */
+static pennon_status write_blobs(struct file_writer *w, struct column_writer *col, const struct ArrowArray *top, struct held_batch *b, pennon_error *err)
+{
+    uint32_t index = (uint32_t)(col - w->columns);
+    const struct ArrowArray *a = top->children[col->path[0]];
+    if (!b->blobs) b->blobs = mem_calloc(w->mem, w->n_columns, sizeof *b->blobs, err);
+    if (!b->blobs) return err->code;
+    uint64_t slots = (uint64_t)a->length, *pairs = mem_calloc(w->mem, (size_t)slots * 2 + 2, sizeof *pairs, err);
+    if (!pairs) return err->code;
+    b->blobs[index] = pairs;
+    const uint8_t *valid = a->null_count ? a->buffers[0] : NULL, *data = a->buffers[2];
+    for (uint64_t i = 0; i < slots; i++) {
+        uint64_t at = (uint64_t)a->offset + i;
+        if (valid && !bit_get(valid, at)) continue;
+        uint64_t start = load_u64((const uint8_t *)a->buffers[1] + at * 8), end = load_u64((const uint8_t *)a->buffers[1] + (at + 1) * 8);
+        pairs[2 * i + 1] = end - start;
+        if (end > start) TRY_RETURN(writer_put_aligned(w, bytes_of(data + start, (size_t)(end - start)), &pairs[2 * i], err));
+    }
+    return PENNON_OK;
+}
+
+static const struct ArrowSchema *column_schema(const struct file_writer *w, const struct column_writer *col)
+{
+    const struct ArrowSchema *s = &w->arrow;
+    for (uint32_t i = 0; i < col->depth; i++) s = s->children[col->path[i]];
+    return s;
+}
+
+/* Arrow bytes that the column buffers for this batch: its leaf, and a share of the structure above. */
+static uint64_t batch_bytes(const struct file_writer *w, const struct column_writer *col, const struct ArrowArray *top)
+{
+    const struct ArrowArray *at = top;
+    uint64_t above = 0;
+    for (uint32_t i = 0; i < col->depth; i++) {
+        at = at->children[col->path[i]];
+        if (i + 1 < col->depth) above += (uint64_t)at->length * (at->n_buffers > 1 ? 4 : 0);
+    }
+    if (col->type.kind == LEAF_BLOB) return (uint64_t)at->length * 16;
+    return above + array_bytes(column_schema(w, col), at);
+}
+
+static pennon_status hold_batch(struct file_writer *w, struct ArrowArray *batch, pennon_error *err)
+{
+    TRY_RETURN(mem_grow(w->mem, &w->held, &w->cap_held, w->n_held, sizeof *w->held, SIZE_MAX / 256, err));
+    struct held_batch *b = &w->held[w->n_held];
+    *b = (struct held_batch){.rows = (uint64_t)batch->length, .first_row = w->rows};
+    b->array = shared_array_new(batch, w->mem, err);
+    if (!b->array) return err->code;
+    w->n_held++;
+    const struct ArrowArray *top = shared_array_get(b->array);
+    for (uint32_t i = 0; i < w->n_columns; i++) {
+        struct column_writer *col = &w->columns[i];
+        if (col->type.kind == LEAF_BLOB) TRY_RETURN(write_blobs(w, col, top, b, err));
+        uint64_t bytes = batch_bytes(w, col, top);
+        col->buffered += bytes;
+        w->buffered += bytes;
+    }
+    w->rows += b->rows;
+    return PENNON_OK;
+}
+
+pennon_status file_writer_write(const struct call *c, struct file_writer *w, struct ArrowArray *batch, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    if (batch->length == 0) goto done;
+    TRY(call_check(c, err));
+    TRY(schema_check_nulls(w->schema, batch, err));
+    TRY(hold_batch(w, batch, err));
+    bool tight = w->buffered > mem_limit(w->mem) / 4;
+    TRY(flush_columns(c, w, tight, err));
+done:
+    array_release(batch);
+    return st;
+}
+
+/* ---- global buffers, metadata ---- */
+
+pennon_status file_writer_add_buffer(const struct call *c, struct file_writer *w, struct bytes buffer, uint32_t *index, pennon_error *err)
+{
+    TRY_RETURN(call_check(c, err));
+    TRY_RETURN(mem_grow(w->mem, &w->globals, &w->cap_globals, w->n_globals, sizeof *w->globals, 1u << 20, err));
+    struct page_buffer *g = &w->globals[w->n_globals];
+    g->size = buffer.size;
+    TRY_RETURN(writer_put_aligned(w, buffer, &g->offset, err));
+    *index = (uint32_t)++w->n_globals;
+    return PENNON_OK;
+}
+
+pennon_status file_writer_add_metadata(struct file_writer *w, struct bytes key, struct bytes value, pennon_error *err)
+{
+    TRY_RETURN(mem_grow(w->mem, &w->metadata, &w->cap_metadata, w->n_metadata, sizeof *w->metadata, 1u << 20, err));
+    char *k = arena_strndup(&w->arena, (const char *)key.data, key.size, err), *v = arena_strndup(&w->arena, (const char *)value.data, value.size, err);
+    if (!k || !v) return err->code;
+    w->metadata[w->n_metadata++] = (struct map_entry){.key = bytes_of(k, key.size), .value = bytes_of(v, value.size)};
+    return PENNON_OK;
+}
+
+/* ---- the end of the file ---- */
+
+/* Encoding{direct{Any{url, value}}} in the arena. */
+static pennon_status make_encoding(struct file_writer *w, const char *url, struct bytes value, struct encoding_message **out, pennon_error *err)
+{
+    struct any_message any = {.type_url = bytes_str(url), .value = value};
+    struct buf b;
+    pennon_status st = PENNON_OK;
+    buf_init(&b, w->mem, BUF_NO_LIMIT);
+    TRY_NEW(*out, arena_calloc(&w->arena, 1, sizeof **out, err));
+    TRY_NEW((*out)->direct, arena_calloc(&w->arena, 1, sizeof *(*out)->direct, err));
+    TRY(wire_encode(&any_table, &any, &b, err));
+    uint8_t *copy;
+    TRY_NEW(copy, arena_alloc(&w->arena, b.size + 1, err));
+    memcpy(copy, b.data, b.size);
+    (*out)->which = 2;
+    (*out)->direct->encoding = bytes_of(copy, b.size);
+done:
+    buf_free(&b);
+    return st;
+}
+
+static pennon_status encode_metadata(struct file_writer *w, const struct column_writer *col, struct buf *out, pennon_error *err)
+{
+    static const uint8_t values[2] = {0x0a, 0x00}; /* ColumnEncoding{values: Empty} */
+    struct column_metadata_message m = {0};
+    const char *url = w->options.version == STORAGE_2_0 ? "/lance.encodings.ArrayEncoding" : "/lance.encodings21.PageLayout";
+    TRY_RETURN(make_encoding(w, "/lance.encodings.ColumnEncoding", bytes_of(values, 2), &m.encoding, err));
+    m.n_pages = col->n_pages;
+    m.pages = arena_calloc(&w->arena, col->n_pages + 1, sizeof *m.pages, err);
+    if (!m.pages) return err->code;
+    for (size_t i = 0; i < col->n_pages; i++) {
+        const struct written_page *p = &col->pages[i];
+        struct page_message *to = &m.pages[i];
+        *to = (struct page_message){.buffer_offsets = p->offsets, .n_buffer_offsets = p->n_buffers, .buffer_sizes = p->sizes,
+                                    .n_buffer_sizes = p->n_buffers, .length = p->length, .priority = p->priority};
+        TRY_RETURN(make_encoding(w, url, p->layout, &to->encoding, err));
+    }
+    return wire_encode(&column_metadata_table, &m, out, err);
+}
+
+static pennon_status encode_descriptor(struct file_writer *w, struct buf *out, pennon_error *err)
+{
+    struct schema_message schema = {0};
+    struct file_descriptor_message d = {.schema = &schema, .length = w->rows};
+    struct map_entry *own;
+    size_t n_own;
+    TRY_RETURN(schema_to_messages(w->schema, &w->arena, &schema.fields, &schema.n_fields, err));
+    TRY_RETURN(schema_metadata_to_messages(w->schema, &w->arena, &own, &n_own, err));
+    schema.metadata = arena_calloc(&w->arena, n_own + w->n_metadata + 1, sizeof *own, err);
+    if (!schema.metadata) return err->code;
+    for (size_t i = 0; i < n_own; i++) schema.metadata[schema.n_metadata++] = own[i];
+    for (size_t i = 0; i < w->n_metadata; i++) schema.metadata[schema.n_metadata++] = w->metadata[i];
+    return wire_encode(&file_descriptor_table, &d, out, err);
+}
+
+static pennon_status put_place(struct buf *out, uint64_t offset, uint64_t size, pennon_error *err)
+{
+    uint8_t entry[16];
+    store_u64(entry, offset);
+    store_u64(entry + 8, size);
+    return buf_append(out, entry, sizeof entry, err);
+}
+
+static void footer_version(uint32_t version, uint16_t *major, uint16_t *minor)
+{
+    *major = version == STORAGE_2_0 ? 0 : (uint16_t)(version >> 16);
+    *minor = version == STORAGE_2_0 ? 3 : (uint16_t)version;
+}
+
+static pennon_status write_tail(struct file_writer *w, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    struct buf tail, cmo, gbo;
+    uint8_t footer[40];
+    buf_init(&tail, w->mem, BUF_NO_LIMIT);
+    buf_init(&cmo, w->mem, BUF_NO_LIMIT);
+    buf_init(&gbo, w->mem, BUF_NO_LIMIT);
+    uint64_t base = store_writer_position(w->out);
+    TRY(encode_descriptor(w, &tail, err));
+    TRY(put_place(&gbo, base, tail.size, err));
+    for (size_t i = 0; i < w->n_globals; i++) TRY(put_place(&gbo, w->globals[i].offset, w->globals[i].size, err));
+    uint64_t meta = base + tail.size;
+    for (uint32_t i = 0; i < w->n_columns; i++) {
+        uint64_t at = tail.size;
+        TRY(encode_metadata(w, &w->columns[i], &tail, err));
+        TRY(put_place(&cmo, base + at, tail.size - at, err));
+    }
+    store_u64(footer, meta);
+    store_u64(footer + 8, base + tail.size);
+    store_u64(footer + 16, base + tail.size + cmo.size);
+    store_u32(footer + 24, (uint32_t)(w->n_globals + 1));
+    store_u32(footer + 28, w->n_columns);
+    uint16_t major, minor;
+    footer_version(w->options.version, &major, &minor);
+    store_u16(footer + 32, major);
+    store_u16(footer + 34, minor);
+    memcpy(footer + 36, "LANC", 4);
+    TRY(buf_append(&tail, cmo.data, cmo.size, err));
+    TRY(buf_append(&tail, gbo.data, gbo.size, err));
+    TRY(buf_append(&tail, footer, sizeof footer, err));
+    TRY(store_writer_write(w->out, tail.data, tail.size, err));
+done:
+    buf_free(&tail);
+    buf_free(&cmo);
+    buf_free(&gbo);
+    return st;
+}
+
+pennon_status file_writer_finish(const struct call *c, struct file_writer *w, struct written_file *out, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    TRY(flush_columns(c, w, true, err));
+    TRY(write_tail(w, err));
+    out->rows = w->rows;
+    out->size = store_writer_position(w->out);
+    struct store_writer *ended = w->out;
+    w->out = NULL;
+    TRY(store_writer_finish(c, ended, err));
+    out->fields = w->field_ids;
+    out->columns = w->field_columns;
+    out->n_fields = w->n_field_ids;
+    w->field_ids = w->field_columns = NULL;
+done:
+    file_writer_abort(w);
+    return st;
+}

@@ -1,0 +1,71 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/* Inside of the file writer. Private to src/file. */
+#ifndef FILE_WRITER_PRIVATE_H
+#define FILE_WRITER_PRIVATE_H
+
+#include "encoding/page_write.h"
+#include "file/file_private.h"
+
+/* A page that stands in the file. */
+struct written_page {
+    uint64_t *offsets; /* n_buffers, in the writer's arena */
+    uint64_t *sizes;
+    uint32_t n_buffers;
+    uint64_t length, priority;
+    struct bytes layout;
+};
+
+/* A column that is being written. */
+struct column_writer {
+    const struct field *field;
+    struct leaf_type type;
+    struct layer_spec *specs;
+    uint32_t n_specs, dimension;
+    uint32_t *path;              /* child indices from the batch down to the leaf, one an ancestor */
+    uint32_t depth;
+    struct page_options options;
+    struct page_options *children; /* packed */
+    uint64_t buffered;           /* Arrow bytes not yet in a page */
+    uint64_t rows_done;          /* rows in pages */
+    struct written_page *pages;
+    size_t n_pages, cap_pages;
+    struct page_set encoded;     /* of the flush that is going on */
+};
+
+/* A batch that some column still needs. */
+struct held_batch {
+    struct shared_array *array;
+    uint64_t rows;
+    uint64_t first_row;
+    uint64_t **blobs;            /* a column's (position, size) pairs, NULL = none; n_columns entries, or NULL */
+};
+
+struct file_writer {
+    struct mem *mem;
+    struct arena arena;          /* written pages */
+    struct schema *schema;
+    struct ArrowSchema arrow;
+    struct file_writer_options options;
+    struct store_writer *out;
+    char *path;
+    struct column_writer *columns;
+    uint32_t n_columns;
+    int32_t *field_ids;          /* of DataFile.fields */
+    int32_t *field_columns;
+    size_t n_field_ids, cap_ids, cap_columns;
+    struct held_batch *held;
+    size_t n_held, cap_held;
+    uint64_t rows, buffered;
+    struct page_buffer *globals; /* user global buffers */
+    size_t n_globals, cap_globals;
+    struct map_entry *metadata;  /* added ones */
+    size_t n_metadata, cap_metadata;
+};
+
+/* Write bytes at the next multiple of 64; `at` gets their place. */
+pennon_status writer_put_aligned(struct file_writer *w, struct bytes b, uint64_t *at, pennon_error *err) CHECKED;
+
+/* Version 2.0: encode the rows that columns hold. */
+pennon_status writer_flush_v20(const struct call *c, struct file_writer *w, bool all, pennon_error *err) CHECKED;
+
+#endif
