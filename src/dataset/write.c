@@ -1,0 +1,448 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/* Create, append, overwrite: the stream goes into data files, then one commit makes them visible.
+ *
+ * A call that fails removes the data files it wrote, as far as it can; nothing refers to them.
+ * Source: spec commits 6. */
+#include "dataset/dataset.h"
+#include "encoding/jsonb.h"
+
+#define ROWS_PER_FILE_DEFAULT ((uint64_t)1 << 20)
+#define BYTES_PER_FILE_DEFAULT ((uint64_t)90 << 30)
+#define FRAGMENTS_MAX ((size_t)1 << 24)
+
+struct writing {
+    struct call *c;
+    const pennon_write_options *o;
+    struct table_location at;
+    struct snapshot *read;       /* NULL = there is no table */
+    bool append;
+    uint32_t version;            /* STORAGE_ of the files */
+    struct ArrowSchema input;    /* of the stream */
+    struct schema *schema;       /* of the files: input order, with ids */
+    bool has_views, has_json;
+    uint64_t max_rows, max_bytes;
+    /* the file being written */
+    struct file_writer *file;
+    char *file_path;
+    char file_name[57];
+    uint64_t total_rows;
+    /* what is finished */
+    struct arena arena;
+    struct fragment_message *fragments;
+    size_t n_fragments, cap_fragments;
+    char **paths;
+    size_t n_paths, cap_paths;
+};
+
+/* ---- setting up ---- */
+
+static pennon_status open_existing(struct writing *w, pennon_error *err)
+{
+    struct external_rule external = {.policy = EXTERNAL_SAME_STORE};
+    struct version_ref ref = {.as_of_ns = INT64_MIN, .branch = w->o->branch};
+    pennon_status st = snapshot_open(w->c, &w->at, &ref, &external, &w->read, err);
+    if (st == PENNON_NOT_FOUND && !w->o->branch && strcmp(err->kind, "DatasetNotFound") == 0) {
+        pennon_error_clear(err);
+        return PENNON_OK;
+    }
+    return st;
+}
+
+static pennon_status choose_version(struct writing *w, pennon_error *err)
+{
+    uint32_t asked = 0;
+    if (w->o->storage_version) TRY_RETURN(storage_version_of(w->o->storage_version, &asked, err));
+    w->version = asked ? asked : w->read ? w->read->storage_version : STORAGE_2_1;
+    if (w->append && asked && asked != w->read->storage_version) {
+        return error_set(err, PENNON_INVALID_ARGUMENT, "data storage version %s was asked for, the dataset has %s; an append keeps the dataset's",
+                         storage_version_text(asked), storage_version_text(w->read->storage_version));
+    }
+    if (w->version == STORAGE_LEGACY || w->version == STORAGE_2_3) {
+        return error_set(err, PENNON_NOT_SUPPORTED, "writing data files of version %s", storage_version_text(w->version));
+    }
+    return PENNON_OK;
+}
+
+static bool any_view(const struct ArrowSchema *s)
+{
+    struct arrow_type t;
+    pennon_error ignored;
+    pennon_error_init(&ignored);
+    bool found = arrow_type_of(s, &t, &ignored) == PENNON_OK && (t.layout == LAYOUT_VIEW || t.layout == LAYOUT_LIST_VIEW32 || t.layout == LAYOUT_LIST_VIEW64);
+    pennon_error_clear(&ignored);
+    for (int64_t i = 0; i < s->n_children && !found; i++) found = any_view(s->children[i]);
+    return found;
+}
+
+static bool any_json(const struct field *f)
+{
+    if (strcmp(f->logical_type, "json") == 0) return true;
+    for (size_t i = 0; i < f->n_children; i++) {
+        if (any_json(f->children[i])) return true;
+    }
+    return false;
+}
+
+static pennon_status make_schema(struct writing *w, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    struct mem *m = w->c->mem;
+    struct schema *plain = NULL;
+    TRY(arrow_schema_validate(&w->input, err));
+    TRY(schema_from_arrow(m, &w->input, w->version, &plain, err));
+    if (w->append) {
+        TRY(schema_match_append(m, w->read->schema, plain, &w->schema, err));
+    } else {
+        TRY(schema_assign_ids(m, plain, 0, &w->schema, err));
+    }
+    w->has_views = any_view(&w->input);
+    for (size_t i = 0; i < w->schema->n_fields; i++) w->has_json = w->has_json || any_json(w->schema->fields[i]);
+done:
+    schema_release(plain);
+    return st;
+}
+
+/* ---- files ---- */
+
+static pennon_status open_file(struct writing *w, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    struct mem *m = w->c->mem;
+    char *folder = NULL;
+    struct file_writer_options o = {.version = w->version};
+    TRY(data_file_name(w->file_name, err));
+    TRY_NEW(folder, store_join(m, w->read ? w->read->at.path : w->at.path, "data", err));
+    TRY_NEW(w->file_path, store_join(m, folder, w->file_name, err));
+    TRY(mem_grow(m, &w->paths, &w->cap_paths, w->n_paths, sizeof *w->paths, FRAGMENTS_MAX, err));
+    TRY(file_writer_open(w->c, w->at.store, w->file_path, w->schema, &o, &w->file, err));
+done:
+    mem_free(m, folder);
+    return st;
+}
+
+/* End the file and note its fragment. */
+static pennon_status close_file(struct writing *w, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    struct mem *m = w->c->mem;
+    struct written_file done_file = {0};
+    struct file_writer *file = w->file;
+    w->file = NULL;
+    TRY(mem_grow(m, &w->fragments, &w->cap_fragments, w->n_fragments, sizeof *w->fragments, FRAGMENTS_MAX, err));
+    st = file_writer_finish(w->c, file, &done_file, err);
+    file = NULL;
+    if (st != PENNON_OK) goto done;
+    w->paths[w->n_paths++] = w->file_path;
+    w->file_path = NULL;
+    struct data_file_message *f;
+    TRY_NEW(f, arena_calloc(&w->arena, 1, sizeof *f, err));
+    char *name;
+    TRY_NEW(name, arena_strndup(&w->arena, w->file_name, strlen(w->file_name), err));
+    int32_t *ids;
+    TRY_NEW(ids, arena_alloc(&w->arena, (done_file.n_fields * 2 + 1) * sizeof *ids, err));
+    if (done_file.n_fields) memcpy(ids, done_file.fields, done_file.n_fields * sizeof *ids);
+    if (done_file.n_fields) memcpy(ids + done_file.n_fields, done_file.columns, done_file.n_fields * sizeof *ids);
+    *f = (struct data_file_message){.path = bytes_str(name), .fields = ids, .n_fields = done_file.n_fields, .column_indices = ids + done_file.n_fields,
+                                    .n_column_indices = done_file.n_fields, .file_major_version = w->version >> 16,
+                                    .file_minor_version = w->version & 0xffff, .file_size_bytes = done_file.size};
+    w->fragments[w->n_fragments++] = (struct fragment_message){.files = f, .n_files = 1, .physical_rows = done_file.rows};
+done:
+    file_writer_abort(file);
+    mem_free(m, done_file.fields);
+    mem_free(m, done_file.columns);
+    return st;
+}
+
+static void remove_files(struct writing *w)
+{
+    pennon_error ignored;
+    pennon_error_init(&ignored);
+    /* A cancelled call may still clean up behind itself. */
+    struct call c = *w->c;
+    c.cancel = NULL;
+    c.deadline_ns = INT64_MAX;
+    for (size_t i = 0; i < w->n_paths; i++) {
+        /* Best effort: what stays is unreferenced, and cleanup finds it. */
+        if (store_delete(&c, w->at.store, w->paths[i], &ignored) != PENNON_OK) pennon_error_clear(&ignored);
+    }
+}
+
+/* ---- batches ---- */
+
+/* JSON text -> JSONB, as large_binary. */
+static pennon_status json_column(struct mem *m, const struct ArrowSchema *schema, struct ArrowArray *in, struct ArrowArray *out, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    struct array_view v;
+    struct buf data, offsets;
+    int64_t end = 0;
+    buf_init(&data, m, BUF_NO_LIMIT);
+    buf_init(&offsets, m, BUF_NO_LIMIT);
+    out->release = NULL;
+    TRY(array_view_init(&v, schema, in, err));
+    TRY(buf_append(&offsets, &end, sizeof end, err));
+    for (int64_t i = 0; i < in->length; i++) {
+        if (!array_view_is_null(&v, i)) {
+            st = jsonb_from_text(array_view_bytes(&v, i), m, &data, err);
+            if (st != PENNON_OK) {
+                st = error_prefix(err, "column '%s', row %" PRId64 " of the batch", schema->name, i);
+                goto done;
+            }
+        }
+        end = (int64_t)data.size;
+        TRY(buf_append(&offsets, &end, sizeof end, err));
+    }
+    TRY(array_new(out, 3, 0, m, err));
+    out->length = in->length;
+    out->null_count = array_null_count(schema, in);
+    if (out->null_count) {
+        uint8_t *bits;
+        TRY_NEW(bits, array_make_buffer(out, 0, (size_t)bitmap_bytes((uint64_t)in->length), err));
+        memset(bits, 0, (size_t)bitmap_bytes((uint64_t)in->length));
+        bitmap_copy(bits, 0, in->buffers[0], (uint64_t)in->offset, (uint64_t)in->length);
+    }
+    array_give_buf(out, 1, &offsets);
+    array_give_buf(out, 2, &data);
+done:
+    buf_free(&data);
+    buf_free(&offsets);
+    if (st != PENNON_OK) array_release(out);
+    return st;
+}
+
+/* Replace the JSON texts below a field. `schema` is the input's. */
+static pennon_status convert_json(struct writing *w, const struct field *f, const struct ArrowSchema *schema, struct ArrowArray *array, pennon_error *err)
+{
+    struct arrow_type t;
+    if (strcmp(f->logical_type, "json") == 0) {
+        TRY_RETURN(arrow_type_of(schema, &t, err));
+        if (!arrow_id_is_text(t.id)) return PENNON_OK; /* already lance.json */
+        struct ArrowArray bytes = {0};
+        TRY_RETURN(json_column(w->c->mem, schema, array, &bytes, err));
+        array_release(array);
+        array_move(&bytes, array);
+        return PENNON_OK;
+    }
+    for (size_t i = 0; i < f->n_children && (int64_t)i < array->n_children; i++) {
+        if (any_json(f->children[i])) TRY_RETURN(convert_json(w, f->children[i], schema->children[i], array->children[i], err));
+    }
+    return PENNON_OK;
+}
+
+/* A record batch comes as a struct; nulls of its own rows have no meaning. */
+static pennon_status prepare_batch(struct writing *w, struct ArrowArray *batch, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    struct ArrowArray plain = {0};
+    TRY(array_validate(&w->input, batch, ARRAY_VALIDATE_FULL, err));
+    if (batch->null_count != 0 && array_null_count(&w->input, batch) != 0) FAIL(PENNON_INVALID_ARGUMENT, "a record batch with null rows");
+    /* A copy when something is converted: the input's arrays are not ours to change. */
+    if (w->has_views || w->has_json || batch->offset != 0) {
+        TRY(array_copy_range(&w->input, batch, 0, batch->length, ARRAY_PLAIN_VIEWS, w->c->mem, &plain, err));
+        array_release(batch);
+        array_move(&plain, batch);
+    }
+    for (size_t i = 0; w->has_json && i < w->schema->n_fields; i++) {
+        if (any_json(w->schema->fields[i])) TRY(convert_json(w, w->schema->fields[i], w->input.children[i], batch->children[i], err));
+    }
+done:
+    array_release(&plain);
+    return st;
+}
+
+static pennon_status write_rows(struct writing *w, struct ArrowArray *batch, pennon_error *err)
+{
+    uint64_t n = (uint64_t)batch->length;
+    if (!w->file) TRY_RETURN(open_file(w, err));
+    TRY_RETURN(file_writer_write(w->c, w->file, batch, err));
+    w->total_rows += n;
+    call_progress(w->c, w->total_rows, 0);
+    bool full = file_writer_rows(w->file) >= w->max_rows || file_writer_position(w->file) >= w->max_bytes;
+    return full ? close_file(w, err) : PENNON_OK;
+}
+
+/* Cut the batch at the multiples of max_rows, counted from the start of the stream. */
+static pennon_status write_batch(struct writing *w, struct ArrowArray *batch, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    struct shared_array *shared = NULL;
+    uint64_t n = (uint64_t)batch->length, room = w->max_rows - w->total_rows % w->max_rows;
+    if (n <= room) return write_rows(w, batch, err);
+    TRY_NEW(shared, shared_array_new(batch, w->c->mem, err));
+    for (uint64_t at = 0; at < n;) {
+        struct ArrowArray part = {0};
+        room = min_u64(n - at, w->max_rows - w->total_rows % w->max_rows);
+        TRY(array_slice(shared, (int64_t)at, (int64_t)room, w->c->mem, &part, err));
+        st = write_rows(w, &part, err);
+        array_release(&part);
+        if (st != PENNON_OK) goto done;
+        at += room;
+    }
+done:
+    shared_array_release(shared);
+    return st;
+}
+
+static pennon_status write_stream(struct writing *w, struct ArrowArrayStream *data, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    struct ArrowArray batch = {0};
+    for (;;) {
+        TRY(call_check(w->c, err));
+        TRY(stream_next(data, &batch, err));
+        if (!batch.release) break;
+        TRY(prepare_batch(w, &batch, err));
+        if (batch.length) TRY(write_batch(w, &batch, err));
+        array_release(&batch);
+    }
+    if (w->file) TRY(close_file(w, err));
+done:
+    array_release(&batch);
+    return st;
+}
+
+/* ---- the call ---- */
+
+static pennon_status commit(struct writing *w, struct snapshot **out, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    struct commit_options o;
+    struct field_pair *properties = NULL;
+    const pennon_pairs *p = w->o->properties;
+    commit_options_init(&o);
+    o.max_retries = w->o->max_retries;
+    o.stable_row_ids = w->o->stable_row_ids;
+    o.v2_names = !w->o->v1_manifest_names;
+    o.storage_version = w->version;
+    if (p && p->n) {
+        TRY_NEW(properties, mem_calloc(w->c->mem, p->n, sizeof *properties, err));
+        for (size_t i = 0; i < p->n; i++) {
+            if (!p->keys[i] || !p->values[i]) FAIL(PENNON_INVALID_ARGUMENT, "transaction property %zu is NULL", i);
+            properties[i] = (struct field_pair){bytes_str(p->keys[i]), bytes_str(p->values[i])};
+        }
+        o.properties = properties;
+        o.n_properties = p->n;
+    }
+    TRY(commit_fragments(w->c, w->read ? &w->read->at : &w->at, w->read, w->append ? COMMIT_APPEND : COMMIT_OVERWRITE, w->append ? NULL : w->schema,
+                         w->fragments, w->n_fragments, &o, out, err));
+done:
+    mem_free(w->c->mem, properties);
+    return st;
+}
+
+static void writing_end(struct writing *w)
+{
+    struct mem *m = w->c->mem;
+    file_writer_abort(w->file);
+    for (size_t i = 0; i < w->n_paths; i++) mem_free(m, w->paths[i]);
+    mem_free(m, w->paths);
+    mem_free(m, w->file_path);
+    mem_free(m, w->fragments);
+    arena_reset(&w->arena);
+    arrow_schema_release(&w->input);
+    schema_release(w->schema);
+    snapshot_release(w->read);
+    table_location_free(m, &w->at);
+}
+
+/* Everything but the location and the base snapshot, which are set. */
+static pennon_status run_write(struct writing *w, struct ArrowArrayStream *data, struct snapshot **out, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    const pennon_write_options *o = w->o;
+    w->max_rows = o->max_rows_per_file ? o->max_rows_per_file : ROWS_PER_FILE_DEFAULT;
+    w->max_bytes = o->max_bytes_per_file ? o->max_bytes_per_file : BYTES_PER_FILE_DEFAULT;
+    if (w->max_rows > UINT32_MAX) FAIL(PENNON_INVALID_ARGUMENT, "max_rows_per_file %" PRIu64 " is over 2^32 - 1", w->max_rows);
+    if (w->read && (w->read->manifest.writer_feature_flags & ~WRITER_FLAGS_KNOWN)) {
+        FAIL(PENNON_NOT_SUPPORTED, "writing to a dataset with the unknown writer feature flags %" PRIu64,
+             w->read->manifest.writer_feature_flags & ~WRITER_FLAGS_KNOWN);
+    }
+    TRY(choose_version(w, err));
+    TRY(stream_schema(data, &w->input, err));
+    TRY(make_schema(w, err));
+    TRY(write_stream(w, data, err));
+    st = commit(w, out, err);
+done:
+    /* After a lost reply the files may be in use. */
+    if (st != PENNON_OK && st != PENNON_COMMIT_UNKNOWN) {
+        file_writer_abort(w->file);
+        w->file = NULL;
+        remove_files(w);
+    }
+    return st;
+}
+
+void pennon_write_options_init(pennon_write_options *options)
+{
+    if (options) *options = (pennon_write_options){.struct_size = sizeof *options, .max_retries = 20};
+}
+
+static pennon_status write_at(struct call *c, const char *uri, struct ArrowArrayStream *data, const pennon_write_options *o, struct snapshot **out,
+                              pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    struct writing w = {.c = c, .o = o};
+    arena_init(&w.arena, c->mem);
+    if (o->mode < PENNON_WRITE_CREATE || o->mode > PENNON_WRITE_OVERWRITE) {
+        FAIL(PENNON_INVALID_ARGUMENT, "mode %d is not one of the PENNON_WRITE_ values", o->mode);
+    }
+    TRY(table_locate(c, uri, &w.at, err));
+    TRY(open_existing(&w, err));
+    if (w.read && o->mode == PENNON_WRITE_CREATE) FAIL(PENNON_ALREADY_EXISTS, "a dataset exists already at '%s'; append to it or overwrite it", uri);
+    w.append = w.read && o->mode == PENNON_WRITE_APPEND;
+    TRY(run_write(&w, data, out, err));
+done:
+    writing_end(&w);
+    return st == PENNON_OK ? st : error_where(err, uri, NULL, PENNON_NOWHERE, PENNON_NOWHERE, PENNON_NOWHERE);
+}
+
+pennon_status pennon_write(const char *uri, struct ArrowArrayStream *data, const pennon_write_options *options, pennon_dataset **out, pennon_error *err)
+{
+    struct api a = {.err = &a.local};
+    pennon_write_options o;
+    struct snapshot *s = NULL;
+    static const struct external_rule external = {.policy = EXTERNAL_SAME_STORE};
+    pennon_write_options_init(&o);
+    pennon_error_init(&a.local);
+    pennon_status st = options_read(&o, sizeof o, options, "pennon_write_options", &a.local);
+    if (st == PENNON_OK) st = api_begin(&a, o.call, uri, "uri");
+    if (st == PENNON_OK && (!data || !data->release)) st = error_set(a.err, PENNON_INVALID_ARGUMENT, "the stream is NULL or released");
+    if (st == PENNON_OK) st = write_at(&a.c, uri, data, &o, &s, a.err);
+    if (st == PENNON_OK && out) st = dataset_new(&a.c, s, &external, out, a.err);
+    if (st != PENNON_OK || !out) snapshot_release(s);
+    if (data) stream_release(data);
+    return api_end(&a, st, err);
+}
+
+static pennon_status append_to(struct call *c, pennon_dataset *ds, struct ArrowArrayStream *data, const pennon_write_options *o, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    struct snapshot *made = NULL;
+    struct writing w = {.c = c, .o = o, .append = true};
+    arena_init(&w.arena, c->mem);
+    dataset_get(ds, &w.read, NULL);
+    w.at.store = w.read->at.store;
+    pennon_store_retain(w.at.store);
+    TRY_NEW(w.at.path, mem_strdup(c->mem, w.read->at.path, err));
+    TRY_NEW(w.at.uri, mem_strdup(c->mem, w.read->at.uri, err));
+    if (w.read->at.branch) TRY_NEW(w.at.branch, mem_strdup(c->mem, w.read->at.branch, err));
+    TRY(run_write(&w, data, &made, err));
+    dataset_move(ds, made);
+done:
+    writing_end(&w);
+    return st;
+}
+
+pennon_status pennon_dataset_append(pennon_dataset *ds, struct ArrowArrayStream *data, const pennon_write_options *options, pennon_error *err)
+{
+    struct api a = {.err = &a.local};
+    pennon_write_options o;
+    pennon_write_options_init(&o);
+    pennon_error_init(&a.local);
+    pennon_status st = options_read(&o, sizeof o, options, "pennon_write_options", &a.local);
+    if (st == PENNON_OK) st = api_begin(&a, o.call, ds, "dataset");
+    if (st == PENNON_OK && (!data || !data->release)) st = error_set(a.err, PENNON_INVALID_ARGUMENT, "the stream is NULL or released");
+    if (st == PENNON_OK) st = append_to(&a.c, ds, data, &o, a.err);
+    if (data) stream_release(data);
+    return api_end(&a, st, err);
+}
