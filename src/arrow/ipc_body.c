@@ -214,7 +214,7 @@ static pennon_status load_field(struct loader *l, const struct ArrowSchema *sche
         TRY_RETURN(load_validity(l, out, err));
     } else {
         out->null_count = type.layout == LAYOUT_NULL ? out->length : 0;
-        if (l->v4 && type.union_ids != NULL) TRY_RETURN(next_buffer(l, &skipped, err)); /* unions had a validity then */
+        if (l->v4 && type.layout != LAYOUT_NULL) TRY_RETURN(next_buffer(l, &skipped, err)); /* unions and run ends had a validity then */
     }
     TRY_RETURN(load_buffers(l, &type, out, err));
     for (int64_t i = 0; i < schema->n_children; i++) TRY_RETURN(load_field(l, schema->children[i], out->children[i], err));
