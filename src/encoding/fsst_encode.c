@@ -15,7 +15,7 @@
 #include "encoding/codec.h"
 
 #define SAMPLE_TARGET (1u << 15) /* bytes */
-#define SAMPLE_PIECE 512u        /* at most, out of one value */
+#define SAMPLE_PIECE 128u        /* at most, out of one value; small ones see more values */
 #define ROUNDS 6u
 #define FRACTION_ONE 128u
 #define MAX_SYMBOLS 255u

@@ -195,6 +195,17 @@ static void mini_writer_free(struct mini_writer *m)
     buf_free(&m->def_bytes);
 }
 
+/* Room for all chunks at once: the values, and an allowance for heads, levels and padding. */
+static pennon_status chunks_reserve(struct mini_writer *m, pennon_error *err)
+{
+    const struct mini_values *v = m->values;
+    size_t bytes = v->n_chunks * (16 + 16 * (size_t)v->n_buffers);
+    for (uint32_t b = 0; b < v->n_buffers; b++) bytes += v->buffers[b].size;
+    if (m->levels->rep) bytes += (size_t)m->levels->n_levels / 4;
+    if (m->levels->def) bytes += (size_t)m->levels->n_levels / 4;
+    return buf_reserve(&m->chunks, bytes, err);
+}
+
 pennon_status mini_page_write(const struct page_writer *w, const struct leaf_in *in, const struct leaf_in *items,
                               const struct page_levels *levels, struct page_bytes *out, bool *fits, pennon_error *err)
 {
@@ -211,6 +222,7 @@ pennon_status mini_page_write(const struct page_writer *w, const struct leaf_in 
     TRY(mini_values_write(w, in, &values, err));
     if (levels->rep) TRY(level_block_choose(w, levels->rep, levels->n_levels, &m.rep, err));
     if (levels->def) TRY(level_block_choose(w, levels->def, levels->n_levels, &m.def, err));
+    TRY(chunks_reserve(&m, err));
     for (size_t c = 0; c < values.n_chunks && *fits; c++) TRY(chunk_write(&m, c, fits, err));
     if (!*fits) goto done;
     ASSERT((!levels->rep && !levels->def) || m.level_at == levels->n_levels);

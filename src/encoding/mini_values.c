@@ -254,12 +254,14 @@ done:
     return st;
 }
 
-static pennon_status packed_words_write(const struct page_writer *w, const struct leaf_in *in, struct mini_values *out,
-                                        pennon_error *err)
+/* `estimate` is the exact size of the result. */
+static pennon_status packed_words_write(const struct page_writer *w, const struct leaf_in *in, uint64_t estimate,
+                                        struct mini_values *out, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     const uint32_t width = in->type->width;
     out->n_buffers = 1;
+    TRY(buf_reserve(&out->owned[0], (size_t)estimate, err));
     for (uint64_t at = 0; at < in->n; at += BITPACK_GROUP) {
         const uint64_t n = min_u64(BITPACK_GROUP, in->n - at);
         const size_t before = out->owned[0].size;
@@ -330,7 +332,7 @@ static pennon_status fixed_write(const struct page_writer *w, const struct leaf_
     if (bss_wins(w, in)) return bss_write(w, in, out, err);
     const uint64_t packed = packed_estimate(in);
     if (rle_wins(w, in, packed)) return rle_write(w, in, out, err);
-    return packed != UINT64_MAX ? packed_words_write(w, in, out, err) : flat_write(w, in, out, err);
+    return packed != UINT64_MAX ? packed_words_write(w, in, packed, out, err) : flat_write(w, in, out, err);
 }
 
 /* ---- text ---- */
