@@ -272,7 +272,7 @@ static pennon_status write_batch(struct writing *w, struct ArrowArray *batch, pe
     for (uint64_t at = 0; at < n;) {
         struct ArrowArray part = {0};
         room = min_u64(n - at, w->max_rows - w->total_rows % w->max_rows);
-        TRY(array_slice(shared, (int64_t)at, (int64_t)room, w->c->mem, &part, err));
+        TRY(array_slice(&w->input, shared, (int64_t)at, (int64_t)room, w->c->mem, &part, err));
         st = write_rows(w, &part, err);
         array_release(&part);
         if (st != PENNON_OK) goto done;
