@@ -53,6 +53,13 @@ char *text_dup(const char *text)
     return copy;
 }
 
+void *bytes_dup(const void *bytes, size_t n)
+{
+    void *copy = malloc(n ? n : 1);
+    if (copy && n) memcpy(copy, bytes, n);
+    return copy;
+}
+
 void pennon_string_free(char *text) { free(text); }
 void pennon_bytes_free(void *bytes) { free(bytes); }
 
