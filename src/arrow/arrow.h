@@ -178,8 +178,13 @@ struct arrow_pair {
     struct bytes key;
     struct bytes value;
 };
-/* Iterate: start with *pos = 0; false at the end. The pair points into the schema. */
-bool arrow_metadata_next(const char *metadata, size_t *pos, struct arrow_pair *out);
+/* Walk over the pairs in order; false at the end. `metadata` may be NULL; the pairs point into it. */
+struct arrow_metadata_walk {
+    const char *at; /* next pair */
+    int32_t left;   /* pairs to come */
+};
+struct arrow_metadata_walk arrow_metadata_begin(const char *metadata);
+bool arrow_metadata_next(struct arrow_metadata_walk *walk, struct arrow_pair *out);
 /* Value of the first pair with this key; data NULL when absent. */
 struct bytes arrow_metadata_get(const char *metadata, const char *key);
 int32_t arrow_metadata_count(const char *metadata);
