@@ -236,10 +236,11 @@ void shared_array_release(struct shared_array *s); /* NULL is allowed */
 const struct ArrowArray *shared_array_get(const struct shared_array *s);
 /* Rows [offset, offset + length) without copying; every child of `out` releases on its own. A struct without validity is
  * sliced in its children and has offset 0. */
-pennon_status array_slice(struct shared_array *s, int64_t offset, int64_t length, struct mem *mem, struct ArrowArray *out,
-                          pennon_error *err) CHECKED;
+pennon_status array_slice(const struct ArrowSchema *schema, struct shared_array *s, int64_t offset, int64_t length, struct mem *mem,
+                          struct ArrowArray *out, pennon_error *err) CHECKED;
 /* Column i of the rows of a struct, sharing its buffers; parent nulls are not merged. */
-pennon_status array_slice_child(struct shared_array *s, size_t i, struct mem *mem, struct ArrowArray *out, pennon_error *err) CHECKED;
+pennon_status array_slice_child(const struct ArrowSchema *schema, struct shared_array *s, size_t i, struct mem *mem,
+                                struct ArrowArray *out, pennon_error *err) CHECKED;
 
 enum array_validate_level {
     ARRAY_VALIDATE_SHAPE = 0, /* O(fields): counts, lengths, null buffers, first and last offsets */

@@ -105,13 +105,16 @@ pennon_status gather_views(const struct gather *g, struct ArrowArray *out, penno
 pennon_status gather_views_plain(const struct gather *g, struct ArrowArray *out, pennon_error *err) CHECKED;
 /* The views of child i of every source, allocated from `mem`; NULL with err on failure. */
 struct array_view *gather_child_views(const struct gather *g, int64_t i, pennon_error *err) CHECKED;
-/* Views of `n` dictionaries; the same. */
 
 /* ---- small helpers ---- */
 
 /* Name of a field for messages; never NULL. */
 static inline const char *field_name(const struct ArrowSchema *s) { return s->name != NULL ? s->name : ""; }
-/* The first run end past physical row `row` of a run-end child: index of the run. `ends` is the view of child 0. */
+/* Index of the run that holds logical slot `row` (offset included): the first run end past it. `ends` is the view of child 0. */
 int64_t run_end_find(const struct array_view *ends, int64_t row);
+/* Number of the child that the id stands for in the text of a union's ids, or -1. */
+int64_t union_child_of(const char *ids, int8_t id);
+double half_to_double(uint16_t half);
+uint16_t half_from_double(double d); /* nearest, ties to even */
 
 #endif
