@@ -95,6 +95,8 @@ struct gather {
 pennon_status gather_spans(const struct gather *g, const struct ArrowSchema *schema, struct ArrowArray *out, pennon_error *err) CHECKED;
 /* Validity of the result into buffer 0 of `out` and out->null_count; no buffer when nothing is null. */
 pennon_status gather_validity(const struct gather *g, struct ArrowArray *out, pennon_error *err) CHECKED;
+/* Buffer 1 of fixed-width values; validity is in place. */
+pennon_status gather_fixed(const struct gather *g, size_t width, struct ArrowArray *out, pennon_error *err) CHECKED;
 /* The types whose rows are not plain buffers: unions, run ends (kernel_gather_rare.c), dictionaries (kernel_dictionary.c). */
 pennon_status gather_union(const struct gather *g, const struct ArrowSchema *schema, struct ArrowArray *out, pennon_error *err) CHECKED;
 pennon_status gather_run_ends(const struct gather *g, const struct ArrowSchema *schema, struct ArrowArray *out, pennon_error *err) CHECKED;
@@ -102,7 +104,10 @@ pennon_status gather_dictionary(const struct gather *g, const struct ArrowSchema
                                 pennon_error *err) CHECKED;
 /* utf8_view and binary_view that stay views, and their plain form. */
 pennon_status gather_views(const struct gather *g, struct ArrowArray *out, pennon_error *err) CHECKED;
-pennon_status gather_views_plain(const struct gather *g, struct ArrowArray *out, pennon_error *err) CHECKED;
+/* Number of data buffers that gather_views fills: `out` of it has 3 more. */
+pennon_status gather_views_count(const struct gather *g, size_t *out, pennon_error *err) CHECKED;
+pennon_status gather_views_plain(const struct gather *g, const struct ArrowSchema *schema, struct ArrowArray *out,
+                                 pennon_error *err) CHECKED;
 /* The views of child i of every source, allocated from `mem`; NULL with err on failure. */
 struct array_view *gather_child_views(const struct gather *g, int64_t i, pennon_error *err) CHECKED;
 
