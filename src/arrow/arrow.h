@@ -433,8 +433,8 @@ pennon_status stream_next(struct ArrowArrayStream *stream, struct ArrowArray *ou
 /* All that is left as one batch (0 rows when none); `schema` is the stream's. Batches of foreign streams are validated FULL. */
 pennon_status stream_collect(struct ArrowArrayStream *stream, const struct ArrowSchema *schema, struct mem *mem,
                              struct ArrowArray *out, pennon_error *err) CHECKED;
-/* A stream that gives batches of `rows` rows, or fewer when `bytes` (array_bytes) would be passed by more than one row; the
- * last is shorter. UINT64_MAX = no limit. Slices are zero-copy where a batch is cut, joined batches are copied. `in` is moved, on failure too. */
+/* A stream that gives batches of `rows` rows, or fewer (at least one) where `bytes` would be passed, counting each row with the mean size
+ * of the batch it came in; the last is shorter. UINT64_MAX = no limit. Slices are zero-copy where a batch is cut, joined batches are copied. `in` is moved, on failure too. */
 pennon_status stream_rebatch(struct ArrowArrayStream *in, uint64_t rows, uint64_t bytes, struct mem *mem, struct ArrowArrayStream *out,
                              pennon_error *err) CHECKED;
 
