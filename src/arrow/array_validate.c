@@ -308,8 +308,8 @@ static pennon_status check_values(const struct array_view *v, pennon_error *err)
     return arrow_id_is_text(v->type.id) ? check_texts(v, err) : PENNON_OK;
 }
 
-pennon_status array_validate(const struct ArrowSchema *schema, const struct ArrowArray *array, enum array_validate_level level,
-                             pennon_error *err)
+static pennon_status validate(const struct ArrowSchema *schema, const struct ArrowArray *array, enum array_validate_level level,
+                              bool dictionaries, pennon_error *err)
 {
     struct array_view v;
     struct arrow_type type;
@@ -318,9 +318,20 @@ pennon_status array_validate(const struct ArrowSchema *schema, const struct Arro
     TRY_RETURN(check_counts(schema, array, &type, err));
     TRY_RETURN(array_view_peek(&v, schema, array, err));
     TRY_RETURN(check_shape(&v, err));
-    for (int64_t i = 0; i < array->n_children; i++) TRY_RETURN(array_validate(schema->children[i], array->children[i], level, err));
-    if (array->dictionary != NULL) TRY_RETURN(array_validate(schema->dictionary, array->dictionary, level, err));
+    for (int64_t i = 0; i < array->n_children; i++) TRY_RETURN(validate(schema->children[i], array->children[i], level, dictionaries, err));
+    if (array->dictionary != NULL && dictionaries) TRY_RETURN(validate(schema->dictionary, array->dictionary, level, true, err));
     return level == ARRAY_VALIDATE_FULL ? check_values(&v, err) : PENNON_OK;
+}
+
+pennon_status array_validate(const struct ArrowSchema *schema, const struct ArrowArray *array, enum array_validate_level level,
+                             pennon_error *err)
+{
+    return validate(schema, array, level, true, err);
+}
+
+pennon_status array_validate_indices_only(const struct ArrowSchema *schema, const struct ArrowArray *array, pennon_error *err)
+{
+    return validate(schema, array, ARRAY_VALIDATE_FULL, false, err);
 }
 
 /* ------------------------------------------------------------------------------------------------------- nullability

@@ -56,6 +56,9 @@ static inline int64_t view_offset(const struct array_view *v, int64_t slot)
 /* Data buffers of a view array: all but validity, views and the sizes. */
 static inline int64_t view_data_buffers(const struct ArrowArray *a) { return a->n_buffers - 3; }
 
+/* array_validate FULL that takes dictionaries (not the indices into them) as checked already. */
+pennon_status array_validate_indices_only(const struct ArrowSchema *schema, const struct ArrowArray *array, pennon_error *err) CHECKED;
+
 /* ---- gather: runs of rows of several arrays become one array ---- */
 
 /* Source number that stands for rows that are null. */
