@@ -369,7 +369,7 @@ static pennon_status pull_magic(struct ipc_reader *r, bool *file, uint8_t word[4
     if (memcmp(word, IPC_MAGIC, 4) != 0) return PENNON_OK;
     *file = true;
     TRY_RETURN(pull_exact(r, rest, 4, false, &got, err));
-    CHECK_FILE_RETURN(memcmp(rest, IPC_MAGIC + 4, 2) == 0, "Arrow IPC: neither a stream nor a file");
+    CHECK_FILE_RETURN(memcmp(rest, &IPC_MAGIC[4], 2) == 0, "Arrow IPC: neither a stream nor a file");
     do TRY_RETURN(pull_exact(r, word, 4, false, &got, err));
     while (load_u32(word) == 0);
     return PENNON_OK;
