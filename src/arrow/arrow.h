@@ -356,8 +356,8 @@ pennon_status array_take(const struct ArrowSchema *schema, const struct ArrowArr
 pennon_status array_filter(const struct ArrowSchema *schema, const struct ArrowArray *array, const uint8_t *bits, uint64_t bit_offset,
                            struct mem *mem, struct ArrowArray *out, pennon_error *err) CHECKED;
 
-/* Same length, same nulls, same values bit for bit (NaN payloads and -0.0 count). Dictionaries compare by value, views by
- * their bytes; values under nulls do not count. Two valid arrays of one schema. */
+/* Same length, same nulls, same values bit for bit (NaN payloads and -0.0 count). Dictionaries compare by value (a null
+ * index is not a null value), views by their bytes; values under nulls do not count. Two valid arrays of one schema. */
 bool array_equal(const struct ArrowSchema *schema, const struct ArrowArray *a, const struct ArrowArray *b);
 
 /* Total order of row i of `a` and row j of `b`, two deep views of one type: -1, 0, 1. Nulls are greater than all values and equal
