@@ -178,8 +178,13 @@ struct arrow_pair {
     struct bytes key;
     struct bytes value;
 };
-/* Iterate: start with *pos = 0; false at the end. The pair points into the schema. */
-bool arrow_metadata_next(const char *metadata, size_t *pos, struct arrow_pair *out);
+/* Walk over the pairs in order; false at the end. `metadata` may be NULL; the pairs point into it. */
+struct arrow_metadata_walk {
+    const char *at; /* next pair */
+    int32_t left;   /* pairs to come */
+};
+struct arrow_metadata_walk arrow_metadata_begin(const char *metadata);
+bool arrow_metadata_next(struct arrow_metadata_walk *walk, struct arrow_pair *out);
 /* Value of the first pair with this key; data NULL when absent. */
 struct bytes arrow_metadata_get(const char *metadata, const char *key);
 int32_t arrow_metadata_count(const char *metadata);
@@ -231,10 +236,11 @@ void shared_array_release(struct shared_array *s); /* NULL is allowed */
 const struct ArrowArray *shared_array_get(const struct shared_array *s);
 /* Rows [offset, offset + length) without copying; every child of `out` releases on its own. A struct without validity is
  * sliced in its children and has offset 0. */
-pennon_status array_slice(struct shared_array *s, int64_t offset, int64_t length, struct mem *mem, struct ArrowArray *out,
-                          pennon_error *err) CHECKED;
+pennon_status array_slice(const struct ArrowSchema *schema, struct shared_array *s, int64_t offset, int64_t length, struct mem *mem,
+                          struct ArrowArray *out, pennon_error *err) CHECKED;
 /* Column i of the rows of a struct, sharing its buffers; parent nulls are not merged. */
-pennon_status array_slice_child(struct shared_array *s, size_t i, struct mem *mem, struct ArrowArray *out, pennon_error *err) CHECKED;
+pennon_status array_slice_child(const struct ArrowSchema *schema, struct shared_array *s, size_t i, struct mem *mem,
+                                struct ArrowArray *out, pennon_error *err) CHECKED;
 
 enum array_validate_level {
     ARRAY_VALIDATE_SHAPE = 0, /* O(fields): counts, lengths, null buffers, first and last offsets */
@@ -350,8 +356,8 @@ pennon_status array_take(const struct ArrowSchema *schema, const struct ArrowArr
 pennon_status array_filter(const struct ArrowSchema *schema, const struct ArrowArray *array, const uint8_t *bits, uint64_t bit_offset,
                            struct mem *mem, struct ArrowArray *out, pennon_error *err) CHECKED;
 
-/* Same length, same nulls, same values bit for bit (NaN payloads and -0.0 count). Dictionaries compare by value, views by
- * their bytes; values under nulls do not count. Two valid arrays of one schema. */
+/* Same length, same nulls, same values bit for bit (NaN payloads and -0.0 count). Dictionaries compare by value (a null
+ * index is not a null value), views by their bytes; values under nulls do not count. Two valid arrays of one schema. */
 bool array_equal(const struct ArrowSchema *schema, const struct ArrowArray *a, const struct ArrowArray *b);
 
 /* Total order of row i of `a` and row j of `b`, two deep views of one type: -1, 0, 1. Nulls are greater than all values and equal
@@ -427,8 +433,8 @@ pennon_status stream_next(struct ArrowArrayStream *stream, struct ArrowArray *ou
 /* All that is left as one batch (0 rows when none); `schema` is the stream's. Batches of foreign streams are validated FULL. */
 pennon_status stream_collect(struct ArrowArrayStream *stream, const struct ArrowSchema *schema, struct mem *mem,
                              struct ArrowArray *out, pennon_error *err) CHECKED;
-/* A stream that gives batches of `rows` rows, or fewer when `bytes` (array_bytes) would be passed by more than one row; the
- * last is shorter. UINT64_MAX = no limit. Slices are zero-copy where a batch is cut, joined batches are copied. `in` is moved, on failure too. */
+/* A stream that gives batches of `rows` rows, or fewer (at least one) where `bytes` would be passed, counting each row with the mean size
+ * of the batch it came in; the last is shorter. UINT64_MAX = no limit. Slices are zero-copy where a batch is cut, joined batches are copied. `in` is moved, on failure too. */
 pennon_status stream_rebatch(struct ArrowArrayStream *in, uint64_t rows, uint64_t bytes, struct mem *mem, struct ArrowArrayStream *out,
                              pennon_error *err) CHECKED;
 
