@@ -38,9 +38,10 @@ struct field {
     bool nullable;
     struct arrow_type type;   /* Arrow type of the field itself; texts live in the schema's arena */
     /* Leaf with nested storage: FSL of primitive has one item type (possibly FSL again), dictionary a value type. */
-    struct ArrowSchema arrow; /* complete Arrow form of the field, children included: what a scan gives (blobs as bytes, json as the
-                                 file holds it: large_binary with lance.json) */
-    const struct field_pair *metadata;
+    struct ArrowSchema arrow; /* complete Arrow form of the field, children included: what a scan gives (blobs as bytes: large_binary, also
+                                 where blob v2 is a struct in the manifest; json as the file holds it: large_binary with lance.json). Lives in
+                                 the schema's arena: never move or release it, copy it */
+    const struct field_pair *metadata; /* sorted by key, unique */
     size_t n_metadata;
     bool primary_key, clustering_key;
     uint32_t primary_key_position, clustering_key_position;
@@ -55,8 +56,11 @@ struct field {
 struct schema {
     struct field **fields; /* top level, in table order */
     size_t n_fields;
-    const struct field_pair *metadata; /* schema metadata */
+    const struct field_pair *metadata; /* schema metadata, sorted by key */
     size_t n_metadata;
+    const struct field **by_id;   /* every field at any depth, ascending ids */
+    const struct field **by_name; /* top-level fields, ascending names */
+    size_t n_all;                 /* elements of by_id */
     struct arena arena;
     struct mem *mem;
     _Atomic(uint32_t) refs;
@@ -117,7 +121,9 @@ pennon_status schema_project_ids(struct mem *m, const struct schema *s, const in
  * metadata and nullability. */
 pennon_status schema_match_append(struct mem *m, const struct schema *table, const struct schema *data, struct schema **out,
                                   pennon_error *err) CHECKED;
-/* Validity of data against nullable=false, recursively, on the raw arrays (as official does). INVALID_ARGUMENT names field and row. */
+/* Validity of data against nullable=false, recursively, on the raw arrays (as official does): a null under a null parent counts. The
+ * batch's columns are parallel to s->fields, without list views (array_copy_range with ARRAY_PLAIN_VIEWS); json may be text still.
+ * INVALID_ARGUMENT names field and row. */
 pennon_status schema_check_nulls(const struct schema *s, const struct ArrowArray *batch, pennon_error *err) CHECKED;
 
 /* Pre-order walk of the columns that the fields own in a file of `version` (file-format 4.3): fn(ctx, field, column). In 2.0 every
