@@ -160,8 +160,8 @@ static void fsst_decode(struct bench *b)
 
 static void bench_fsst(struct bench *b, size_t words_each)
 {
-    static const char *const words[] = {"http://", "www.", "example", ".com/",  "search?", "q=",  "lance", "format",
-                                        " the ",   "and ", "quick ",  "fox ",   "jumps ",  "0",   "42",    "-"};
+    static const char *const words[] = {"http://", "www.", "example", ".com/", "search?", "q=", "lance", "format",
+                                        " the ",   "and ", "quick ",  "fox ",  "jumps ",  "0",  "42",    "-"};
     uint8_t table[FSST_TABLE_SIZE];
     char name[64];
     size_t size = 0;

@@ -115,10 +115,7 @@ uint64_t bits_run(const uint8_t *src, uint64_t src_bit, uint64_t n)
 }
 
 /* Eight bytes (each 0 or 1) to eight bits: the multiplication moves bit 0 of byte k to bit 56 + k. */
-static ALWAYS_INLINE uint8_t eight_to_bits(uint64_t bytes)
-{
-    return (uint8_t)((bytes * UINT64_C(0x0102040810204080)) >> 56);
-}
+static ALWAYS_INLINE uint8_t eight_to_bits(uint64_t bytes) { return (uint8_t)((bytes * UINT64_C(0x0102040810204080)) >> 56); }
 
 /* 1 in each byte that is not zero. */
 static ALWAYS_INLINE uint64_t bytes_nonzero(uint64_t v)

@@ -115,15 +115,15 @@ uint64_t bitunpack_one(unsigned t_bits, unsigned width, const void *in, unsigned
     return v & mask;
 }
 
-#define OR_ALL(type)                                                                                                   \
-    do {                                                                                                               \
-        type all = 0;                                                                                                  \
-        for (size_t i = 0; i < n; i++) {                                                                               \
-            type v;                                                                                                    \
-            memcpy(&v, p + i * sizeof v, sizeof v);                                                                    \
-            all = (type)(all | v);                                                                                     \
-        }                                                                                                              \
-        return bit_width(all);                                                                                         \
+#define OR_ALL(type)                                \
+    do {                                            \
+        type all = 0;                               \
+        for (size_t i = 0; i < n; i++) {            \
+            type v;                                 \
+            memcpy(&v, p + i * sizeof v, sizeof v); \
+            all = (type)(all | v);                  \
+        }                                           \
+        return bit_width(all);                      \
     } while (0)
 
 unsigned bitpack_max_width(unsigned t_bits, const void *values, size_t n)
@@ -224,8 +224,7 @@ size_t outline_bitpack_size(unsigned t_bits, unsigned width, size_t n)
     return n / BITPACK_GROUP * group + tail_size;
 }
 
-pennon_status outline_bitpack_decode(unsigned t_bits, unsigned width, struct bytes in, size_t n, void *out,
-                                     pennon_error *err)
+pennon_status outline_bitpack_decode(unsigned t_bits, unsigned width, struct bytes in, size_t n, void *out, pennon_error *err)
 {
     CHECK_FILE_RETURN(width <= t_bits, "bit packed width %u of %u bit values", width, t_bits);
     const size_t group = (size_t)width * 128;
@@ -237,8 +236,8 @@ pennon_status outline_bitpack_decode(unsigned t_bits, unsigned width, struct byt
                       "bit packed buffer of %zu bytes is too short for %zu values of width %u", in.size, n, width);
     const size_t rest = in.size - (size_t)whole;
     const bool raw = rest == tail * word;
-    CHECK_FILE_RETURN(raw || (tail > 0 && rest == group), "bit packed buffer of %zu bytes for %zu values of width %u",
-                      in.size, n, width);
+    CHECK_FILE_RETURN(raw || (tail > 0 && rest == group), "bit packed buffer of %zu bytes for %zu values of width %u", in.size, n,
+                      width);
     const uint8_t *p = in.size > 0 ? in.data : (const uint8_t *)""; /* nothing is read at width 0 */
     uint8_t *to = out;
     for (size_t g = 0; g < groups; g++) {

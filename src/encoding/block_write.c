@@ -45,8 +45,7 @@ done:
     return st;
 }
 
-pennon_status level_block_write(const struct level_block *b, const uint16_t *levels, uint64_t n, struct buf *out,
-                                pennon_error *err)
+pennon_status level_block_write(const struct level_block *b, const uint16_t *levels, uint64_t n, struct buf *out, pennon_error *err)
 {
     switch (b->form) {
     case BLOCK_RLE: return rle_block_encode(2, levels, (size_t)n, out, err);
@@ -82,7 +81,8 @@ static pennon_status block_frame(const struct page_writer *w, struct bytes plain
     const struct page_options *o = w->options;
     const enum general_scheme scheme = dictionary_scheme(w);
     *ce = inner;
-    if (scheme != GENERAL_NONE) TRY_NEW(*ce, ce_general(w->arena, scheme, o->has_dict_values_level, o->dict_values_level, inner, err));
+    if (scheme != GENERAL_NONE)
+        TRY_NEW(*ce, ce_general(w->arena, scheme, o->has_dict_values_level, o->dict_values_level, inner, err));
     TRY(general_encode(scheme, o->dict_values_level, plain, out, err));
 done:
     return st;

@@ -4,10 +4,10 @@
  * Source: spec file-format 3.4, 8. */
 #include "encoding/page_parts.h"
 
-#define CE_PART(ptr)                                                                                                   \
-    do {                                                                                                               \
-        (ptr) = arena_calloc(a, 1, sizeof *(ptr), err);                                                                \
-        if (!(ptr)) return NULL;                                                                                       \
+#define CE_PART(ptr)                                    \
+    do {                                                \
+        (ptr) = arena_calloc(a, 1, sizeof *(ptr), err); \
+        if (!(ptr)) return NULL;                        \
     } while (0)
 
 struct ce_message *ce_new(struct arena *a, uint32_t which, pennon_error *err)

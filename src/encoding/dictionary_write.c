@@ -209,8 +209,8 @@ static pennon_status values_number(const struct leaf_in *in, uint64_t budget, ui
 
 static const struct leaf_type index_type = {.kind = LEAF_FIXED, .width = DICT_INDEX_BYTES};
 
-pennon_status dictionary_encode(const struct page_writer *w, const struct leaf_in *in, struct leaf_in *indices, struct leaf_in *items,
-                                bool *found, pennon_error *err)
+pennon_status dictionary_encode(const struct page_writer *w, const struct leaf_in *in, struct leaf_in *indices,
+                                struct leaf_in *items, bool *found, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct value_set set = {0};
@@ -341,8 +341,8 @@ static pennon_status items_map(struct value_set *set, const struct leaf_in *item
 }
 
 /* The group of batches whose dictionary is the very same. Stays untouched when it has no null item. */
-static pennon_status group_of_same(struct arena *a, const struct leaf_type *type, const struct ArrowArray *const *arrays,
-                                   size_t n, struct dictionary_group *out, pennon_error *err)
+static pennon_status group_of_same(struct arena *a, const struct leaf_type *type, const struct ArrowArray *const *arrays, size_t n,
+                                   struct dictionary_group *out, pennon_error *err)
 {
     out->n_batches = 1;
     while (out->n_batches < n && same_dictionary(arrays[0]->dictionary, arrays[out->n_batches]->dictionary)) out->n_batches++;

@@ -160,9 +160,8 @@ pennon_status fsst_decode_value(const struct fsst_decoder *d, struct bytes in, s
 }
 
 /* `width` is a constant in each caller. */
-static ALWAYS_INLINE pennon_status decode_values(const struct fsst_decoder *d, const struct variable_view *in,
-                                                 uint64_t first, uint64_t n, struct buf *out, unsigned width,
-                                                 uint8_t *offsets, pennon_error *err)
+static ALWAYS_INLINE pennon_status decode_values(const struct fsst_decoder *d, const struct variable_view *in, uint64_t first,
+                                                 uint64_t n, struct buf *out, unsigned width, uint8_t *offsets, pennon_error *err)
 {
     const uint64_t most = width == 4 ? INT32_MAX : INT64_MAX;
     const uint8_t *readable = in->base.data + in->base.size;

@@ -35,7 +35,7 @@ struct symbol {
 
 /* A found symbol in one number: code in the low nine bits (256 and more: escape), bytes it covers from bit 12 on. */
 #define FOUND(code, length) ((uint16_t)((code) | (length) << 12))
-#define FOUND_CODE(found) ((found) & 0x1FFu)
+#define FOUND_CODE(found) ((found)&0x1FFu)
 #define FOUND_LENGTH(found) ((found) >> 12)
 #define FOUND_ESCAPE FOUND(511u, 1u) /* the low byte is the escape code */
 
@@ -399,8 +399,8 @@ void fsst_encoder_table(const struct fsst_encoder *e, uint8_t out[FSST_TABLE_SIZ
 /* ---- compression ---- */
 
 /* Compress [p, end) to `to`, where twice as many bytes may be written. Returns the end of the codes. */
-static ALWAYS_INLINE uint8_t *value_compress(const struct table *t, const uint8_t *p, const uint8_t *end,
-                                             const uint8_t *readable, uint8_t *to)
+static ALWAYS_INLINE uint8_t *value_compress(const struct table *t, const uint8_t *p, const uint8_t *end, const uint8_t *readable,
+                                             uint8_t *to)
 {
     while (p < end) {
         const size_t left = (size_t)(end - p);

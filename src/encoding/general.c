@@ -28,8 +28,7 @@ static bool zstd_is_bare(struct bytes in)
 /* Decoded size out of a frame header. */
 static pennon_status zstd_frame_size(struct bytes in, uint64_t *size, pennon_error *err)
 {
-    CHECK_FILE_RETURN(in.size >= 6 && load_u32(in.data) == ZSTD_FRAME_MAGIC, "zstd buffer of %zu bytes is not a frame",
-                      in.size);
+    CHECK_FILE_RETURN(in.size >= 6 && load_u32(in.data) == ZSTD_FRAME_MAGIC, "zstd buffer of %zu bytes is not a frame", in.size);
     static const uint8_t dictionary_bytes[4] = {0, 1, 2, 4};
     const unsigned descriptor = in.data[4];
     const bool single_segment = (descriptor >> 5) & 1;
@@ -50,8 +49,7 @@ static pennon_status zstd_frame_size(struct bytes in, uint64_t *size, pennon_err
 }
 
 /* Decoded size, and the compressed bytes behind the head. */
-static pennon_status frame_open(enum general_scheme scheme, struct bytes in, uint64_t *size, struct bytes *body,
-                                pennon_error *err)
+static pennon_status frame_open(enum general_scheme scheme, struct bytes in, uint64_t *size, struct bytes *body, pennon_error *err)
 {
     uint64_t ratio = 1;
     *size = 0;
@@ -85,8 +83,7 @@ pennon_status general_decoded_size(enum general_scheme scheme, struct bytes in, 
     return frame_open(scheme, in, size, &body, err);
 }
 
-pennon_status general_decode(enum general_scheme scheme, struct bytes in, uint64_t max, struct buf *out,
-                             pennon_error *err)
+pennon_status general_decode(enum general_scheme scheme, struct bytes in, uint64_t max, struct buf *out, pennon_error *err)
 {
     uint64_t size = 0;
     struct bytes body;

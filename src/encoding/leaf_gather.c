@@ -208,8 +208,7 @@ static pennon_status dims_gather(struct arena *a, struct stretch *s, size_t n, s
 }
 
 /* A null of a packed child may only stand where the struct itself is null. */
-static pennon_status packed_nulls_check(const struct stretch *s, size_t n, uint32_t child, const uint16_t *def,
-                                        pennon_error *err)
+static pennon_status packed_nulls_check(const struct stretch *s, size_t n, uint32_t child, const uint16_t *def, pennon_error *err)
 {
     uint64_t at = 0;
     for (size_t i = 0; i < n; i++) {

@@ -32,12 +32,12 @@ struct spans {
 struct builder_state {
     struct levels *out;
     const struct level_chain *chains;
-    size_t chain; /* the one that is walked */
+    size_t chain;          /* the one that is walked */
     uint64_t valid_before; /* valid values of the chains before it */
     pennon_error *err;
     uint16_t null_level[LAYERS_MAX];
     uint16_t empty_level[LAYERS_MAX];
-    uint16_t number[LAYERS_MAX]; /* of a list layer, counted from the inside, 1 = innermost; else 0 */
+    uint16_t number[LAYERS_MAX];       /* of a list layer, counted from the inside, 1 = innermost; else 0 */
     uint32_t lists_inside[LAYERS_MAX]; /* list layers nearer to the leaf */
 };
 
@@ -100,8 +100,8 @@ static pennon_status list_items(struct mem *mem, const struct level_source *s, s
 }
 
 /* What one span of a layer says about the kind, and the spans of the layer inside. */
-static pennon_status span_scan(struct mem *mem, const struct level_source *s, struct span span, struct spans *inner,
-                               bool *has_null, bool *has_empty, pennon_error *err)
+static pennon_status span_scan(struct mem *mem, const struct level_source *s, struct span span, struct spans *inner, bool *has_null,
+                               bool *has_empty, pennon_error *err)
 {
     for (uint64_t done = 0; done < span.count;) {
         bool valid = true;
@@ -308,8 +308,7 @@ static pennon_status emit_structural(struct builder_state *b, uint64_t n, uint16
     return PENNON_OK;
 }
 
-static pennon_status emit_slots(struct builder_state *b, uint32_t layer, uint64_t start, uint64_t n, uint16_t first,
-                                uint16_t rest);
+static pennon_status emit_slots(struct builder_state *b, uint32_t layer, uint64_t start, uint64_t n, uint16_t first, uint16_t rest);
 
 /* Lists of a run that have items, the leaf directly inside: the items are one stretch, and each list marks its first. */
 static pennon_status emit_flat_lists(struct builder_state *b, const struct level_source *s, uint64_t start, uint64_t n,
@@ -324,8 +323,7 @@ static pennon_status emit_flat_lists(struct builder_state *b, const struct level
 }
 
 /* Valid lists: runs of lists with items, and single empty ones. */
-static pennon_status emit_lists(struct builder_state *b, uint32_t layer, uint64_t start, uint64_t n, uint16_t first,
-                                uint16_t rest)
+static pennon_status emit_lists(struct builder_state *b, uint32_t layer, uint64_t start, uint64_t n, uint16_t first, uint16_t rest)
 {
     const struct level_source *s = source_of(b, layer);
     const uint16_t inner_rest = (uint16_t)(b->number[layer] - 1);
@@ -350,8 +348,7 @@ static pennon_status emit_lists(struct builder_state *b, uint32_t layer, uint64_
 }
 
 /* All positions of n slots of a layer. Repetition: the first slot has `first`, the others `rest`. */
-static pennon_status emit_slots(struct builder_state *b, uint32_t layer, uint64_t start, uint64_t n, uint16_t first,
-                                uint16_t rest)
+static pennon_status emit_slots(struct builder_state *b, uint32_t layer, uint64_t start, uint64_t n, uint16_t first, uint16_t rest)
 {
     if (layer == 0) return emit_leaf(b, start, n, first, rest);
     const struct level_source *s = source_of(b, layer);

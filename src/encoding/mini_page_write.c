@@ -26,8 +26,8 @@ struct mini_writer {
     const struct page_levels *levels;
     const struct mini_values *values;
     struct level_block rep, def;
-    bool large;            /* u32 words and sizes */
-    uint64_t level_at;     /* first level of the chunk */
+    bool large;        /* u32 words and sizes */
+    uint64_t level_at; /* first level of the chunk */
     size_t byte_at[VALUE_BUFFERS_MAX];
     struct buf words, chunks, index;
     struct buf rep_bytes, def_bytes; /* of one chunk */
@@ -138,8 +138,8 @@ static pennon_status chunk_write(struct mini_writer *m, size_t chunk, bool *fits
     return buf_append(&m->words, word, m->large ? 4 : 2, err);
 }
 
-static pennon_status layout_write(const struct mini_writer *m, uint64_t n_items, struct ce_message *dictionary, uint64_t n_dictionary,
-                                  struct buf *out, pennon_error *err)
+static pennon_status layout_write(const struct mini_writer *m, uint64_t n_items, struct ce_message *dictionary,
+                                  uint64_t n_dictionary, struct buf *out, pennon_error *err)
 {
     const struct page_levels *l = m->levels;
     uint32_t layers[LAYERS_MAX];

@@ -91,8 +91,7 @@ static uint64_t validity_row_bytes(const struct leaf_in *in)
 }
 
 /* Rows [row, row + n) of the bitmaps, each chunk beginning at bit 0. */
-static pennon_status validity_append(const struct leaf_in *in, uint64_t row, uint64_t n, struct mini_values *out,
-                                     pennon_error *err)
+static pennon_status validity_append(const struct leaf_in *in, uint64_t row, uint64_t n, struct mini_values *out, pennon_error *err)
 {
     uint64_t items = 1;
     uint32_t buffer = 0;
@@ -150,11 +149,21 @@ done:
 static void column_interleave(const uint8_t *from, size_t width, uint64_t n, uint8_t *to, size_t row)
 {
     switch (width) { /* constant widths become single moves */
-    case 1: for (uint64_t i = 0; i < n; i++) memcpy(to + i * row, from + i, 1); break;
-    case 2: for (uint64_t i = 0; i < n; i++) memcpy(to + i * row, from + i * 2, 2); break;
-    case 4: for (uint64_t i = 0; i < n; i++) memcpy(to + i * row, from + i * 4, 4); break;
-    case 8: for (uint64_t i = 0; i < n; i++) memcpy(to + i * row, from + i * 8, 8); break;
-    default: for (uint64_t i = 0; i < n; i++) memcpy(to + i * row, from + i * width, width); break;
+    case 1:
+        for (uint64_t i = 0; i < n; i++) memcpy(to + i * row, from + i, 1);
+        break;
+    case 2:
+        for (uint64_t i = 0; i < n; i++) memcpy(to + i * row, from + i * 2, 2);
+        break;
+    case 4:
+        for (uint64_t i = 0; i < n; i++) memcpy(to + i * row, from + i * 4, 4);
+        break;
+    case 8:
+        for (uint64_t i = 0; i < n; i++) memcpy(to + i * row, from + i * 8, 8);
+        break;
+    default:
+        for (uint64_t i = 0; i < n; i++) memcpy(to + i * row, from + i * width, width);
+        break;
     }
 }
 

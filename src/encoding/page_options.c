@@ -77,7 +77,8 @@ static bool parse_real(struct bytes value, double *out)
     return true;
 }
 
-static pennon_status parse_compression(const char *key, struct bytes value, bool fsst, enum page_compression *out, pennon_error *err)
+static pennon_status parse_compression(const char *key, struct bytes value, bool fsst, enum page_compression *out,
+                                       pennon_error *err)
 {
     if (text_is(value, "none")) {
         *out = PAGE_COMPRESSION_NONE;

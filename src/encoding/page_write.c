@@ -242,8 +242,13 @@ static pennon_status blob_page_write(const struct page_writer *w, const struct l
     struct page_layout_message inner;
     uint32_t layers[LAYERS_MAX];
     bool fits = false;
-    const struct page_levels none = {.n_levels = l->n_levels, .n_values = l->n_values, .n_valid = l->n_values, .n_rows = l->n_rows,
-                                     .length = l->length, .kinds = all_valid, .n_layers = 1};
+    const struct page_levels none = {.n_levels = l->n_levels,
+                                     .n_values = l->n_values,
+                                     .n_valid = l->n_values,
+                                     .n_rows = l->n_rows,
+                                     .length = l->length,
+                                     .kinds = all_valid,
+                                     .n_layers = 1};
     TRY(mini_page_write(w, in, NULL, &none, out, &fits, err));
     ASSERT(fits);
     TRY(wire_decode(&page_layout_table, bytes_of(out->layout.data, out->layout.size), w->arena, &inner, err));
@@ -370,7 +375,8 @@ static struct level_source source_make(const struct group *g, size_t batch, uint
 {
     const struct ArrowArray *array = g->batches[batch].arrays[layer];
     const struct layer_spec *spec = &g->column->specs[layer];
-    struct level_source s = {.role = spec->role, .large = spec->large, .dimension = spec->dimension, .offset = (uint64_t)array->offset};
+    struct level_source s = {
+        .role = spec->role, .large = spec->large, .dimension = spec->dimension, .offset = (uint64_t)array->offset};
     if (layer == 0 && g->column->type->kind == LEAF_NULL) {
         s.all_null = true;
     } else if (array->n_buffers > 0 && array->null_count != 0) {
@@ -420,7 +426,8 @@ static pennon_status value_levels(struct arena *a, const struct levels *l, const
 }
 
 /* Descriptors: a null has its levels for a position, and size 0. */
-static pennon_status blob_gather(const struct group *g, struct arena *a, const struct levels *l, struct leaf_in *out, pennon_error *err)
+static pennon_status blob_gather(const struct group *g, struct arena *a, const struct levels *l, struct leaf_in *out,
+                                 pennon_error *err)
 {
     uint8_t *to = arena_alloc(a, (size_t)l->n_values * 16 + 1, err);
     if (!to) return err->code;
@@ -548,8 +555,9 @@ done:
     return st;
 }
 
-pennon_status column_pages_write(struct mem *mem, const struct leaf_column *column, const struct page_options *options, uint32_t version,
-                                 const struct column_batch *batches, size_t n_batches, struct page_set *out, pennon_error *err)
+pennon_status column_pages_write(struct mem *mem, const struct leaf_column *column, const struct page_options *options,
+                                 uint32_t version, const struct column_batch *batches, size_t n_batches, struct page_set *out,
+                                 pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct arena arena;

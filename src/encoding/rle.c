@@ -40,8 +40,8 @@ static ALWAYS_INLINE void piece_store(uint8_t *to, uint64_t pattern)
 
 /* Runs that were expanded into *room bytes at `out`; *room becomes what is left. Stops at the end of the room, at a zero
  * length, or (without clamp) at a run that goes past it. `width` is a constant in each caller. */
-static ALWAYS_INLINE size_t runs_expand(unsigned width, const uint8_t *values, const uint8_t *lengths, size_t runs,
-                                        bool clamp, uint8_t *out, size_t *room)
+static ALWAYS_INLINE size_t runs_expand(unsigned width, const uint8_t *values, const uint8_t *lengths, size_t runs, bool clamp,
+                                        uint8_t *out, size_t *room)
 {
     size_t left = *room;
     size_t i = 0;
@@ -101,19 +101,19 @@ pennon_status rle_block_open(struct bytes in, struct bytes *values, struct bytes
 
 #define COUNT_BLOCK 128u /* changes of a block fit the smallest counter */
 
-#define COUNT_CHANGES(type)                                                                                            \
-    do {                                                                                                               \
-        for (size_t i = 1; i < n; i += COUNT_BLOCK) {                                                                  \
-            const size_t end = n - i < COUNT_BLOCK ? n : i + COUNT_BLOCK;                                              \
-            type changes = 0;                                                                                          \
-            for (size_t k = i; k < end; k++) {                                                                         \
-                type a, b;                                                                                             \
-                memcpy(&a, p + (k - 1) * sizeof a, sizeof a);                                                          \
-                memcpy(&b, p + k * sizeof b, sizeof b);                                                                \
-                changes = (type)(changes + (a != b));                                                                  \
-            }                                                                                                          \
-            runs += (size_t)changes;                                                                                   \
-        }                                                                                                              \
+#define COUNT_CHANGES(type)                                               \
+    do {                                                                  \
+        for (size_t i = 1; i < n; i += COUNT_BLOCK) {                     \
+            const size_t end = n - i < COUNT_BLOCK ? n : i + COUNT_BLOCK; \
+            type changes = 0;                                             \
+            for (size_t k = i; k < end; k++) {                            \
+                type a, b;                                                \
+                memcpy(&a, p + (k - 1) * sizeof a, sizeof a);             \
+                memcpy(&b, p + k * sizeof b, sizeof b);                   \
+                changes = (type)(changes + (a != b));                     \
+            }                                                             \
+            runs += (size_t)changes;                                      \
+        }                                                                 \
     } while (0)
 
 size_t rle_count_runs(unsigned width, const void *values, size_t n)
@@ -184,8 +184,7 @@ static ALWAYS_INLINE size_t runs_write(unsigned width, const uint8_t *p, size_t 
     return pairs;
 }
 
-pennon_status rle_encode(unsigned width, const void *in, size_t n, struct buf *values, struct buf *lengths,
-                         pennon_error *err)
+pennon_status rle_encode(unsigned width, const void *in, size_t n, struct buf *values, struct buf *lengths, pennon_error *err)
 {
     ASSERT(width == 1 || width == 2 || width == 4 || width == 8);
     /* One pair a change of value, and one more for each 255 values of a long run. */

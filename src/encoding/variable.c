@@ -39,8 +39,7 @@ static pennon_status view_check(const struct variable_view *v, pennon_error *err
 /* True when n + 1 offsets of `width` bytes fit `size` bytes. */
 static bool offsets_fit(uint64_t n, unsigned width, size_t size) { return n < size / width; }
 
-pennon_status variable_chunk_open(struct bytes in, unsigned offset_width, uint64_t n, struct variable_view *out,
-                                  pennon_error *err)
+pennon_status variable_chunk_open(struct bytes in, unsigned offset_width, uint64_t n, struct variable_view *out, pennon_error *err)
 {
     ASSERT(offset_width == 4 || offset_width == 8);
     CHECK_FILE_RETURN(offsets_fit(n, offset_width, in.size), "%zu bytes for %" PRIu64 " variable width values", in.size, n);
@@ -63,24 +62,23 @@ pennon_status variable_block_open(struct bytes in, uint64_t n, struct variable_v
         const uint64_t count = width == 4 ? load_u32(in.data + 1) : load_u64(in.data + 1);
         CHECK_FILE_RETURN(count == n, "block of %" PRIu64 " variable width values, expected %" PRIu64, count, n);
     }
-    CHECK_FILE_RETURN(start >= head && start <= in.size, "variable width values start at %" PRIu64 " of %zu bytes", start,
-                      in.size);
+    CHECK_FILE_RETURN(start >= head && start <= in.size, "variable width values start at %" PRIu64 " of %zu bytes", start, in.size);
     CHECK_FILE_RETURN(offsets_fit(n, width, (size_t)start - head),
                       "room for fewer than %" PRIu64 " offsets of variable width values", n);
     *out = (struct variable_view){bytes_of(in.data + start, in.size - (size_t)start), in.data + head, width, n};
     return view_check(out, err);
 }
 
-#define COPY_OFFSETS(load, from_size, type)                                                                            \
-    do {                                                                                                               \
-        for (uint64_t i = 0; i <= n; i++) {                                                                            \
-            const type value = (type)((type)load(from + (from_size) * i) + (type)shift);                               \
-            memcpy(to + i * sizeof value, &value, sizeof value);                                                       \
-        }                                                                                                              \
+#define COPY_OFFSETS(load, from_size, type)                                            \
+    do {                                                                               \
+        for (uint64_t i = 0; i <= n; i++) {                                            \
+            const type value = (type)((type)load(from + (from_size)*i) + (type)shift); \
+            memcpy(to + i * sizeof value, &value, sizeof value);                       \
+        }                                                                              \
     } while (0)
 
-pennon_status variable_offsets_copy(const struct variable_view *v, uint64_t first, uint64_t n, uint64_t base,
-                                    unsigned out_width, void *out, pennon_error *err)
+pennon_status variable_offsets_copy(const struct variable_view *v, uint64_t first, uint64_t n, uint64_t base, unsigned out_width,
+                                    void *out, pennon_error *err)
 {
     ASSERT(range_inside(first, n, v->n) && (out_width == 4 || out_width == 8));
     const uint64_t start = variable_offset(v, first);
@@ -151,8 +149,8 @@ static pennon_status parts_append(unsigned width, const uint8_t *offsets, uint64
     return PENNON_OK;
 }
 
-pennon_status variable_block_encode(unsigned offset_width, const void *offsets, uint64_t n, const uint8_t *data,
-                                    struct buf *out, pennon_error *err)
+pennon_status variable_block_encode(unsigned offset_width, const void *offsets, uint64_t n, const uint8_t *data, struct buf *out,
+                                    pennon_error *err)
 {
     const size_t at = out->size;
     const size_t head = 2 * (size_t)offset_width;
@@ -168,8 +166,8 @@ pennon_status variable_block_encode(unsigned offset_width, const void *offsets, 
     return PENNON_OK;
 }
 
-pennon_status variable_chunk_encode(unsigned offset_width, const void *offsets, uint64_t n, const uint8_t *data,
-                                    struct buf *out, pennon_error *err)
+pennon_status variable_chunk_encode(unsigned offset_width, const void *offsets, uint64_t n, const uint8_t *data, struct buf *out,
+                                    pennon_error *err)
 {
     const size_t at = out->size;
     TRY_RETURN(parts_append(offset_width, offsets, n, (n + 1) * offset_width, 0, data, out, err));

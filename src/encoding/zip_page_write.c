@@ -20,10 +20,10 @@
 
 /* Values ready to be zipped: fixed rows, or offsets and bytes. */
 struct zip_values {
-    const uint8_t *fixed;   /* n * width, when width > 0 */
-    uint64_t width;         /* bytes; 0 = variable */
-    struct leaf_in text;    /* variable */
-    struct leaf_type type;  /* of the text, when it is rows of packed structs */
+    const uint8_t *fixed;      /* n * width, when width > 0 */
+    uint64_t width;            /* bytes; 0 = variable */
+    struct leaf_in text;       /* variable */
+    struct leaf_type type;     /* of the text, when it is rows of packed structs */
     struct buf bytes, offsets; /* owners */
     struct ce_message *ce;
 };
@@ -171,7 +171,8 @@ done:
     return st;
 }
 
-static pennon_status values_compress(const struct page_writer *w, const struct leaf_in *in, struct zip_values *out, pennon_error *err)
+static pennon_status values_compress(const struct page_writer *w, const struct leaf_in *in, struct zip_values *out,
+                                     pennon_error *err)
 {
     return in->type->kind == LEAF_VARIABLE ? text_values(w, in, out, err) : fixed_values(w, in, out, err);
 }
@@ -196,7 +197,8 @@ static pennon_status row_append(const struct zip_values *children, uint32_t n, u
 }
 
 /* Rows become text with 32-bit offsets, 64 when they are more than 4 GiB together. */
-static pennon_status rows_build(const struct zip_values *children, const struct leaf_in *in, struct zip_values *out, pennon_error *err)
+static pennon_status rows_build(const struct zip_values *children, const struct leaf_in *in, struct zip_values *out,
+                                pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     TRY(buf_resize(&out->offsets, (size_t)(in->n + 1) * 8, err));
@@ -260,7 +262,7 @@ struct zipper {
     uint16_t row_rep;                     /* repetition of a position that begins a row */
     uint64_t n_positions;
     struct buf data, index;
-    unsigned index_width;                 /* 0 = no index */
+    unsigned index_width; /* 0 = no index */
 };
 
 static uint16_t highest(const uint16_t *levels, uint64_t n)
@@ -298,7 +300,8 @@ static pennon_status zipper_plan(struct zipper *z, uint64_t n_values, pennon_err
         most += leaf_offset(&v->text, n_values) - leaf_offset(&v->text, 0) + n_values * width;
     }
     if (l->rep || v->width == 0) z->index_width = index_width(most);
-    if (z->n_positions > UINT32_MAX) return error_set(err, PENNON_NOT_SUPPORTED, "%" PRIu64 " positions in a full-zip page", z->n_positions);
+    if (z->n_positions > UINT32_MAX)
+        return error_set(err, PENNON_NOT_SUPPORTED, "%" PRIu64 " positions in a full-zip page", z->n_positions);
     if (most > SIZE_MAX) return error_set(err, PENNON_OVER_BUDGET, "%" PRIu64 " bytes in a page", most);
     return buf_reserve(&z->data, (size_t)most, err);
 }

@@ -46,9 +46,9 @@ static inline struct mem *fuzz_mem(pennon_error *err)
 }
 
 /* What must hold whatever the input is. */
-#define FUZZ_CHECK(cond)                                                                                               \
-    do {                                                                                                               \
-        if (!(cond)) abort();                                                                                          \
+#define FUZZ_CHECK(cond)      \
+    do {                      \
+        if (!(cond)) abort(); \
     } while (0)
 
 #endif
