@@ -24,25 +24,25 @@ struct plain_name {
 };
 
 static const struct plain_name PLAIN[] = {
-    {"null", "n"},          {"bool", "b"},          {"int8", "c"},          {"uint8", "C"},        {"int16", "s"},
-    {"uint16", "S"},        {"int32", "i"},         {"uint32", "I"},        {"int64", "l"},        {"uint64", "L"},
-    {"halffloat", "e"},     {"float", "f"},         {"double", "g"},        {"string", "u"},       {"large_string", "U"},
-    {"binary", "z"},        {"large_binary", "Z"},  {"date32:day", "tdD"},  {"date64:ms", "tdm"},  {"time32:s", "tts"},
-    {"time32:ms", "ttm"},   {"time64:us", "ttu"},   {"time64:ns", "ttn"},   {"duration:s", "tDs"}, {"duration:ms", "tDm"},
+    {"null", "n"},          {"bool", "b"},          {"int8", "c"},         {"uint8", "C"},        {"int16", "s"},
+    {"uint16", "S"},        {"int32", "i"},         {"uint32", "I"},       {"int64", "l"},        {"uint64", "L"},
+    {"halffloat", "e"},     {"float", "f"},         {"double", "g"},       {"string", "u"},       {"large_string", "U"},
+    {"binary", "z"},        {"large_binary", "Z"},  {"date32:day", "tdD"}, {"date64:ms", "tdm"},  {"time32:s", "tts"},
+    {"time32:ms", "ttm"},   {"time64:us", "ttu"},   {"time64:ns", "ttn"},  {"duration:s", "tDs"}, {"duration:ms", "tDm"},
     {"duration:us", "tDu"}, {"duration:ns", "tDn"},
 };
 
 /* Types whose children are fields of their own. */
 static const struct plain_name NESTED[] = {
-    {"struct", "+s"},     {"list", "+l"},       {"list.struct", "+l"},
-    {"large_list", "+L"}, {"large_list.struct", "+L"}, {"map", "+m"},
+    {"struct", "+s"}, {"list", "+l"}, {"list.struct", "+l"}, {"large_list", "+L"}, {"large_list.struct", "+L"}, {"map", "+m"},
 };
 
 static void release_nothing(struct ArrowSchema *s) { s->release = NULL; }
 
 static pennon_status unknown_type(const struct field *f, pennon_error *err)
 {
-    return error_set(err, PENNON_CORRUPT, "schema: field '%.128s' has the logical type '%.256s', which is none", f->name, f->logical_type);
+    return error_set(err, PENNON_CORRUPT, "schema: field '%.128s' has the logical type '%.256s', which is none", f->name,
+                     f->logical_type);
 }
 
 static bool cut_prefix(struct bytes *text, const char *prefix)
@@ -184,7 +184,8 @@ static pennon_status build_bfloat16(struct arena *a, struct ArrowSchema *list, p
 {
     static const struct field_pair pairs[] = {
         {{(const uint8_t *)KEY_EXTENSION_METADATA, sizeof KEY_EXTENSION_METADATA - 1}, {(const uint8_t *)"", 0}},
-        {{(const uint8_t *)KEY_EXTENSION_NAME, sizeof KEY_EXTENSION_NAME - 1}, {(const uint8_t *)EXTENSION_BFLOAT16, sizeof EXTENSION_BFLOAT16 - 1}},
+        {{(const uint8_t *)KEY_EXTENSION_NAME, sizeof KEY_EXTENSION_NAME - 1},
+         {(const uint8_t *)EXTENSION_BFLOAT16, sizeof EXTENSION_BFLOAT16 - 1}},
     };
     struct ArrowSchema *item = inner_schema(a, "w:2", "item", err);
     if (item == NULL) return err->code;
@@ -193,8 +194,8 @@ static pennon_status build_bfloat16(struct arena *a, struct ArrowSchema *list, p
 }
 
 /* The items of a fixed size list: `text` is the item type. `list` is the Arrow form that gets the child; one level a turn. */
-static pennon_status build_list_items(struct schema *s, struct field *f, struct bytes text, struct ArrowSchema *list, unsigned depth,
-                                      pennon_error *err)
+static pennon_status build_list_items(struct schema *s, struct field *f, struct bytes text, struct ArrowSchema *list,
+                                      unsigned depth, pennon_error *err)
 {
     for (;;) {
         struct bytes tail;
@@ -208,7 +209,8 @@ static pennon_status build_list_items(struct schema *s, struct field *f, struct 
             if (format == NULL) return unknown_type(f, err);
             TRY_RETURN(arrow_type_parse(format, &type, err));
             if (type.layout != LAYOUT_FIXED && type.layout != LAYOUT_BITS) {
-                return error_set(err, PENNON_NOT_SUPPORTED, "schema: field '%.128s' is a fixed size list of %s, which the format cannot hold", f->name,
+                return error_set(err, PENNON_NOT_SUPPORTED,
+                                 "schema: field '%.128s' is a fixed size list of %s, which the format cannot hold", f->name,
                                  arrow_id_name(type.id));
             }
             struct ArrowSchema *item = inner_schema(&s->arena, format, "item", err);
@@ -281,10 +283,12 @@ static pennon_status build_nested(struct schema *s, struct field *f, const char 
         return PENNON_OK;
     }
     f->kind = format[1] == 'm' ? FIELD_MAP : FIELD_LIST;
-    CHECK_FILE_RETURN(f->n_children == 1, "schema: field '%.128s' of type %.64s has %zu children", f->name, f->logical_type, f->n_children);
+    CHECK_FILE_RETURN(f->n_children == 1, "schema: field '%.128s' of type %.64s has %zu children", f->name, f->logical_type,
+                      f->n_children);
     if (f->kind == FIELD_MAP) {
         const struct field *entries = f->children[0];
-        CHECK_FILE_RETURN(entries->kind == FIELD_STRUCT && entries->n_children == 2, "schema: map '%.128s' has no entries of key and value", f->name);
+        CHECK_FILE_RETURN(entries->kind == FIELD_STRUCT && entries->n_children == 2,
+                          "schema: map '%.128s' has no entries of key and value", f->name);
     }
     return link_children(s, f, err);
 }
@@ -292,8 +296,8 @@ static pennon_status build_nested(struct schema *s, struct field *f, const char 
 static pennon_status build_struct_list(struct schema *s, struct field *f, pennon_error *err)
 {
     f->kind = FIELD_FSL_STRUCT;
-    CHECK_FILE_RETURN(f->n_children == 1 && f->children[0]->arrow.format[1] == 's', "schema: field '%.128s' of type %.64s has no struct of items",
-                      f->name, f->logical_type);
+    CHECK_FILE_RETURN(f->n_children == 1 && f->children[0]->arrow.format[1] == 's',
+                      "schema: field '%.128s' of type %.64s has no struct of items", f->name, f->logical_type);
     return link_children(s, f, err);
 }
 
@@ -334,7 +338,8 @@ pennon_status field_build(struct schema *s, struct field *f, unsigned depth, pen
     f->arrow = (struct ArrowSchema){.name = f->name, .flags = f->nullable ? ARROW_FLAG_NULLABLE : 0, .release = release_nothing};
     TRY_RETURN(nested != NULL ? build_nested(s, f, nested, err) : build_leaf(s, f, text, depth, err));
     ASSERT(f->arrow.format != NULL);
-    TRY_RETURN(pairs_encode(&s->arena, f->metadata, f->n_metadata, f->kind == FIELD_BLOB_V2 ? no_extension : NULL, &f->arrow.metadata, err));
+    TRY_RETURN(pairs_encode(&s->arena, f->metadata, f->n_metadata, f->kind == FIELD_BLOB_V2 ? no_extension : NULL,
+                            &f->arrow.metadata, err));
     if (arrow_type_of(&f->arrow, &f->type, err) != PENNON_OK) return unknown_type(f, err);
     return PENNON_OK;
 }

@@ -64,7 +64,8 @@ static pennon_status bytes_copy(struct arena *a, struct bytes from, struct bytes
     return PENNON_OK;
 }
 
-pennon_status pairs_copy(struct arena *a, const struct field_pair *from, size_t n, const struct field_pair **out, size_t *n_out, pennon_error *err)
+pennon_status pairs_copy(struct arena *a, const struct field_pair *from, size_t n, const struct field_pair **out, size_t *n_out,
+                         pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct pair_place *sorted = NULL;
@@ -115,7 +116,8 @@ static char *put_text(char *to, struct bytes text)
     return to + sizeof n + text.size;
 }
 
-pennon_status pairs_encode(struct arena *a, const struct field_pair *pairs, size_t n, const char *const *without, const char **out, pennon_error *err)
+pennon_status pairs_encode(struct arena *a, const struct field_pair *pairs, size_t n, const char *const *without, const char **out,
+                           pennon_error *err)
 {
     size_t size = sizeof(int32_t);
     int32_t count = 0;
@@ -215,7 +217,8 @@ done:
 
 /* ---- finishing ---- */
 
-static pennon_status finish_field(struct schema *s, struct field *f, struct field *parent, unsigned depth, size_t *count, pennon_error *err)
+static pennon_status finish_field(struct schema *s, struct field *f, struct field *parent, unsigned depth, size_t *count,
+                                  pennon_error *err)
 {
     CHECK_FILE_RETURN(depth <= FIELD_MAX_DEPTH, "schema: field '%.128s' nests deeper than %d", f->name, ARROW_MAX_DEPTH);
     CHECK_FILE_RETURN(++*count <= ARROW_MAX_FIELDS, "schema: more than %u fields", ARROW_MAX_FIELDS);
@@ -285,7 +288,8 @@ int32_t schema_max_id(const struct schema *s) { return s->n_all > 0 ? s->by_id[s
 static pennon_status number_field(struct field *f, int32_t parent_id, int64_t *next, pennon_error *err)
 {
     if (f->id == FIELD_NO_ID) {
-        if (*next > INT32_MAX) return error_set(err, PENNON_INVALID_ARGUMENT, "field ids are used up: the highest is %" PRId32, INT32_MAX);
+        if (*next > INT32_MAX)
+            return error_set(err, PENNON_INVALID_ARGUMENT, "field ids are used up: the highest is %" PRId32, INT32_MAX);
         f->id = (int32_t)(*next)++;
     }
     f->parent_id = parent_id;
@@ -332,7 +336,8 @@ static bool id_set_has(const struct id_set *set, int32_t id)
 }
 
 /* *out stays NULL when nothing of the field is asked for. */
-static pennon_status project_field(struct schema *to, const struct field *f, const struct id_set *set, struct field **out, pennon_error *err)
+static pennon_status project_field(struct schema *to, const struct field *f, const struct id_set *set, struct field **out,
+                                   pennon_error *err)
 {
     *out = NULL;
     if (id_set_has(set, f->id)) {
@@ -360,7 +365,8 @@ static pennon_status project_field(struct schema *to, const struct field *f, con
     return PENNON_OK;
 }
 
-pennon_status schema_project_ids(struct mem *m, const struct schema *s, const int32_t *ids, size_t n, struct schema **out, pennon_error *err)
+pennon_status schema_project_ids(struct mem *m, const struct schema *s, const int32_t *ids, size_t n, struct schema **out,
+                                 pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct schema *copy = NULL;
@@ -401,7 +407,8 @@ bool field_owns_column(const struct field *f, uint32_t version)
     }
 }
 
-static pennon_status walk_field(const struct field *f, uint32_t version, column_fn fn, void *ctx, uint32_t *column, pennon_error *err)
+static pennon_status walk_field(const struct field *f, uint32_t version, column_fn fn, void *ctx, uint32_t *column,
+                                pennon_error *err)
 {
     if (field_owns_column(f, version)) TRY_RETURN(fn(ctx, f, (*column)++, err));
     if (f->kind == FIELD_PACKED_STRUCT || f->kind == FIELD_BLOB_V2) return PENNON_OK;

@@ -36,21 +36,22 @@ struct field {
     const char *logical_type; /* as in files: "int32", "list.struct", … */
     enum field_kind kind;
     bool nullable;
-    struct arrow_type type;   /* Arrow type of the field itself; texts live in the schema's arena */
+    struct arrow_type type; /* Arrow type of the field itself; texts live in the schema's arena */
     /* Leaf with nested storage: FSL of primitive has one item type (possibly FSL again), dictionary a value type. */
-    struct ArrowSchema arrow; /* complete Arrow form of the field, children included: what a scan gives (blobs as bytes: large_binary, also
+    struct ArrowSchema
+        arrow; /* complete Arrow form of the field, children included: what a scan gives (blobs as bytes: large_binary, also
                                  where blob v2 is a struct in the manifest; json as the file holds it: large_binary with lance.json). Lives in
                                  the schema's arena: never move or release it, copy it */
     const struct field_pair *metadata; /* sorted by key, unique */
     size_t n_metadata;
     bool primary_key, clustering_key;
     uint32_t primary_key_position, clustering_key_position;
-    uint32_t wire_encoding;   /* Field.encoding as read or chosen */
+    uint32_t wire_encoding;                      /* Field.encoding as read or chosen */
     const struct dictionary_message *dictionary; /* 0.1: place of the values */
-    struct bytes unknown;     /* unknown protobuf fields, kept */
+    struct bytes unknown;                        /* unknown protobuf fields, kept */
     struct field **children;
     size_t n_children;
-    struct field *parent;     /* NULL at the top */
+    struct field *parent; /* NULL at the top */
 };
 
 struct schema {
@@ -74,8 +75,10 @@ void schema_release(struct schema *s); /* NULL is allowed */
 pennon_status schema_from_messages(struct mem *m, const struct field_message *fields, size_t n, const struct map_entry *metadata,
                                    size_t n_metadata, bool skip_unnumbered, struct schema **out, pennon_error *err) CHECKED;
 /* The reverse, in the arena: pre-order, ids and parents as they are. */
-pennon_status schema_to_messages(const struct schema *s, struct arena *a, struct field_message **out, size_t *n, pennon_error *err) CHECKED;
-pennon_status schema_metadata_to_messages(const struct schema *s, struct arena *a, struct map_entry **out, size_t *n, pennon_error *err) CHECKED;
+pennon_status schema_to_messages(const struct schema *s, struct arena *a, struct field_message **out, size_t *n,
+                                 pennon_error *err) CHECKED;
+pennon_status schema_metadata_to_messages(const struct schema *s, struct arena *a, struct map_entry **out, size_t *n,
+                                          pennon_error *err) CHECKED;
 
 /* From an Arrow schema (a validated struct): types checked against what the format can hold (NOT_SUPPORTED names type and field; views
  * become plain types), reserved names, dots, duplicates refused. Ids: `lance:field_id` metadata (removed) or FIELD_NO_ID. arrow.json
@@ -86,25 +89,27 @@ pennon_status schema_metadata_to_messages(const struct schema *s, struct arena *
 #define STORAGE_2_1 STORAGE_VERSION(2, 1)
 #define STORAGE_2_2 STORAGE_VERSION(2, 2)
 #define STORAGE_2_3 STORAGE_VERSION(2, 3)
-pennon_status schema_from_arrow(struct mem *m, const struct ArrowSchema *arrow, uint32_t version, struct schema **out, pennon_error *err) CHECKED;
+pennon_status schema_from_arrow(struct mem *m, const struct ArrowSchema *arrow, uint32_t version, struct schema **out,
+                                pennon_error *err) CHECKED;
 /* A copy in which every field without an id has one: pre-order from max(`next`, highest id in it + 1). */
-pennon_status schema_assign_ids(struct mem *m, const struct schema *s, int32_t next, struct schema **out, pennon_error *err) CHECKED;
+pennon_status schema_assign_ids(struct mem *m, const struct schema *s, int32_t next, struct schema **out,
+                                pennon_error *err) CHECKED;
 int32_t schema_max_id(const struct schema *s); /* -1 when empty */
 
 /* How columns that differ between disk and result are shown. */
 enum blob_handling { BLOB_AS_BYTES, BLOB_AS_DESCRIPTOR };
 enum schema_view {
-    SCHEMA_VIEW_FILE = 0,  /* json as large_binary JSONB, blobs by blob_handling */
-    SCHEMA_VIEW_TABLE = 1  /* json as arrow.json text */
+    SCHEMA_VIEW_FILE = 0, /* json as large_binary JSONB, blobs by blob_handling */
+    SCHEMA_VIEW_TABLE = 1 /* json as arrow.json text */
 };
 /* Arrow schema (a struct, with schema metadata) of what a scan gives. */
-pennon_status schema_to_arrow(const struct schema *s, enum schema_view view, enum blob_handling blobs, struct mem *m, struct ArrowSchema *out,
-                              pennon_error *err) CHECKED;
-pennon_status field_to_arrow(const struct field *f, enum schema_view view, enum blob_handling blobs, struct mem *m, struct ArrowSchema *out,
-                             pennon_error *err) CHECKED;
+pennon_status schema_to_arrow(const struct schema *s, enum schema_view view, enum blob_handling blobs, struct mem *m,
+                              struct ArrowSchema *out, pennon_error *err) CHECKED;
+pennon_status field_to_arrow(const struct field *f, enum schema_view view, enum blob_handling blobs, struct mem *m,
+                             struct ArrowSchema *out, pennon_error *err) CHECKED;
 
-struct bytes field_metadata_get(const struct field *f, const char *key); /* data NULL = absent */
-const struct field *schema_find_id(const struct schema *s, int32_t id); /* any depth; NULL = none */
+struct bytes field_metadata_get(const struct field *f, const char *key);        /* data NULL = absent */
+const struct field *schema_find_id(const struct schema *s, int32_t id);         /* any depth; NULL = none */
 const struct field *schema_find_name(const struct schema *s, const char *name); /* top level, exact */
 /* A dotted path with back-ticks around parts that hold dots: `a.b`, `` `a.b`.c ``. List items are not entered. NOT_FOUND suggests the
  * nearest name. */

@@ -88,18 +88,23 @@ static pennon_status append_list_items(const struct converting *c, const struct 
         bytes_are(arrow_metadata_get(item->metadata, KEY_EXTENSION_NAME), EXTENSION_BFLOAT16)) {
         return buf_printf(out, c->err, "%s", EXTENSION_BFLOAT16);
     }
-    bool fixed = (type.layout == LAYOUT_FIXED && type.id != ARROW_DICTIONARY) || type.layout == LAYOUT_BITS || type.layout == LAYOUT_FIXED_LIST;
-    if (!fixed) return refuse(c, PENNON_NOT_SUPPORTED, "a fixed size list of %s cannot be stored; use a list", arrow_id_name(type.id));
+    bool fixed = (type.layout == LAYOUT_FIXED && type.id != ARROW_DICTIONARY) || type.layout == LAYOUT_BITS ||
+                 type.layout == LAYOUT_FIXED_LIST;
+    if (!fixed)
+        return refuse(c, PENNON_NOT_SUPPORTED, "a fixed size list of %s cannot be stored; use a list", arrow_id_name(type.id));
     return append_logical(c, item, out);
 }
 
-static pennon_status append_fixed_list(const struct converting *c, const struct ArrowSchema *a, const struct arrow_type *type, struct buf *out)
+static pennon_status append_fixed_list(const struct converting *c, const struct ArrowSchema *a, const struct arrow_type *type,
+                                       struct buf *out)
 {
     const struct ArrowSchema *item = a->children[0];
-    if (type->fixed_size <= 0) return refuse(c, PENNON_INVALID_ARGUMENT, "a fixed size list of %" PRId32 " items", type->fixed_size);
+    if (type->fixed_size <= 0)
+        return refuse(c, PENNON_INVALID_ARGUMENT, "a fixed size list of %" PRId32 " items", type->fixed_size);
     TRY_RETURN(buf_printf(out, c->err, "fixed_size_list:"));
     if (strcmp(item->format, "+s") == 0 && out->size == strlen("fixed_size_list:")) {
-        if (c->version < STORAGE_2_2) return refuse(c, PENNON_NOT_SUPPORTED, "a fixed size list of structs needs data storage version 2.2");
+        if (c->version < STORAGE_2_2)
+            return refuse(c, PENNON_NOT_SUPPORTED, "a fixed size list of structs needs data storage version 2.2");
         TRY_RETURN(buf_printf(out, c->err, "struct"));
     } else {
         TRY_RETURN(append_list_items(c, item, out));
@@ -111,23 +116,27 @@ static pennon_status append_timestamp(const struct converting *c, const struct a
 {
     const char *zone = type->timezone != NULL ? type->timezone : "";
     if (strchr(zone, ':') != NULL || strcmp(zone, "-") == 0) {
-        return refuse(c, PENNON_NOT_SUPPORTED, "time zone '%.64s': official Lance cannot read back a zone with a colon; use a zone name such as UTC", zone);
+        return refuse(c, PENNON_NOT_SUPPORTED,
+                      "time zone '%.64s': official Lance cannot read back a zone with a colon; use a zone name such as UTC", zone);
     }
     return buf_printf(out, c->err, "timestamp:%s:%s", unit_text(type->unit), zone[0] != '\0' ? zone : "-");
 }
 
-static pennon_status append_dictionary(const struct converting *c, const struct ArrowSchema *a, const struct arrow_type *type, struct buf *out)
+static pennon_status append_dictionary(const struct converting *c, const struct ArrowSchema *a, const struct arrow_type *type,
+                                       struct buf *out)
 {
     struct arrow_type value;
     size_t start;
     TRY_RETURN(arrow_type_of(a->dictionary, &value, c->err));
     bool plain = value.layout == LAYOUT_FIXED || value.layout == LAYOUT_BITS || arrow_id_is_variable(value.id);
-    if (!plain || value.id == ARROW_DICTIONARY) return refuse(c, PENNON_NOT_SUPPORTED, "a dictionary of %s", arrow_id_name(value.id));
+    if (!plain || value.id == ARROW_DICTIONARY)
+        return refuse(c, PENNON_NOT_SUPPORTED, "a dictionary of %s", arrow_id_name(value.id));
     TRY_RETURN(buf_printf(out, c->err, "dict:"));
     start = out->size;
     TRY_RETURN(append_logical(c, a->dictionary, out));
     if (memchr(out->data + start, ':', out->size - start) != NULL) {
-        return refuse(c, PENNON_NOT_SUPPORTED, "a dictionary of %s: official Lance cannot read its type back; decode it", arrow_id_name(value.id));
+        return refuse(c, PENNON_NOT_SUPPORTED, "a dictionary of %s: official Lance cannot read its type back; decode it",
+                      arrow_id_name(value.id));
     }
     return buf_printf(out, c->err, ":%s:false", simple_logical(type->index));
 }
@@ -152,7 +161,8 @@ static pennon_status append_logical(const struct converting *c, const struct Arr
     case ARROW_LIST:
     case ARROW_LIST_VIEW: return buf_printf(out, err, "list%s", strcmp(a->children[0]->format, "+s") == 0 ? ".struct" : "");
     case ARROW_LARGE_LIST:
-    case ARROW_LARGE_LIST_VIEW: return buf_printf(out, err, "large_list%s", strcmp(a->children[0]->format, "+s") == 0 ? ".struct" : "");
+    case ARROW_LARGE_LIST_VIEW:
+        return buf_printf(out, err, "large_list%s", strcmp(a->children[0]->format, "+s") == 0 ? ".struct" : "");
     default: return refuse(c, PENNON_NOT_SUPPORTED, "the format has no type for %s", arrow_id_name(t.id));
     }
 }
@@ -200,7 +210,8 @@ static bool says_yes(struct bytes v)
     static const char *const yes[] = {"true", "1", "yes"};
     for (size_t k = 0; k < ARRAY_LEN(yes); k++) {
         size_t i = 0;
-        while (i < v.size && yes[k][i] != '\0' && (v.data[i] >= 'A' && v.data[i] <= 'Z' ? v.data[i] + 32 : v.data[i]) == yes[k][i]) i++;
+        while (i < v.size && yes[k][i] != '\0' && (v.data[i] >= 'A' && v.data[i] <= 'Z' ? v.data[i] + 32 : v.data[i]) == yes[k][i])
+            i++;
         if (i == v.size && yes[k][i] == '\0') return true;
     }
     return false;
@@ -242,7 +253,10 @@ static bool is_json(const struct ArrowSchema *a, const struct arrow_type *t)
     return bytes_are(extension, EXTENSION_LANCE_JSON) && t->id == ARROW_LARGE_BINARY;
 }
 
-static bool is_blob_v2(const struct ArrowSchema *a) { return bytes_are(arrow_metadata_get(a->metadata, KEY_EXTENSION_NAME), EXTENSION_BLOB_V2); }
+static bool is_blob_v2(const struct ArrowSchema *a)
+{
+    return bytes_are(arrow_metadata_get(a->metadata, KEY_EXTENSION_NAME), EXTENSION_BLOB_V2);
+}
 
 static pennon_status check_blob_v2(const struct converting *c, const struct ArrowSchema *a)
 {
@@ -250,17 +264,20 @@ static pennon_status check_blob_v2(const struct converting *c, const struct Arro
         const char *name;
         enum arrow_id id;
     } parts[] = {{"data", ARROW_LARGE_BINARY}, {"uri", ARROW_UTF8}, {"position", ARROW_UINT64}, {"size", ARROW_UINT64}};
-    if (c->version < STORAGE_2_2) return refuse(c, PENNON_NOT_SUPPORTED, "a blob column (lance.blob.v2) needs data storage version 2.2");
+    if (c->version < STORAGE_2_2)
+        return refuse(c, PENNON_NOT_SUPPORTED, "a blob column (lance.blob.v2) needs data storage version 2.2");
     bool good = strcmp(a->format, "+s") == 0 && a->n_children >= 1;
     for (int64_t i = 0; good && i < a->n_children; i++) {
         struct arrow_type t;
         bool known = false;
         TRY_RETURN(arrow_type_of(a->children[i], &t, c->err));
-        for (size_t k = 0; k < ARRAY_LEN(parts); k++) known = known || (strcmp(a->children[i]->name, parts[k].name) == 0 && t.id == parts[k].id);
+        for (size_t k = 0; k < ARRAY_LEN(parts); k++)
+            known = known || (strcmp(a->children[i]->name, parts[k].name) == 0 && t.id == parts[k].id);
         good = known;
     }
     if (good) return PENNON_OK;
-    return refuse(c, PENNON_INVALID_ARGUMENT, "a blob column (lance.blob.v2) is a struct of data: large_binary, uri: utf8, position: uint64, size: uint64");
+    return refuse(c, PENNON_INVALID_ARGUMENT,
+                  "a blob column (lance.blob.v2) is a struct of data: large_binary, uri: utf8, position: uint64, size: uint64");
 }
 
 static pennon_status check_version(const struct converting *c, const struct ArrowSchema *a, const struct arrow_type *t)
@@ -268,16 +285,19 @@ static pennon_status check_version(const struct converting *c, const struct Arro
     if (t->id == ARROW_MAP) {
         if (c->version < STORAGE_2_2) return refuse(c, PENNON_NOT_SUPPORTED, "a map needs data storage version 2.2");
         if ((a->flags & ARROW_FLAG_MAP_KEYS_SORTED) != 0) return refuse(c, PENNON_NOT_SUPPORTED, "a map with sorted keys");
-        if (arrow_schema_nullable(a->children[0]->children[0])) return refuse(c, PENNON_INVALID_ARGUMENT, "the key of a map must not be nullable");
+        if (arrow_schema_nullable(a->children[0]->children[0]))
+            return refuse(c, PENNON_INVALID_ARGUMENT, "the key of a map must not be nullable");
     }
     if (t->id == ARROW_STRUCT && a->n_children == 0 && c->version >= STORAGE_2_1) {
         return refuse(c, PENNON_NOT_SUPPORTED, "a struct without fields: official Lance cannot read it back");
     }
     if (is_blob_v2(a)) return check_blob_v2(c, a);
     if (arrow_metadata_get(a->metadata, KEY_BLOB).data != NULL) {
-        if (t->id != ARROW_LARGE_BINARY) return refuse(c, PENNON_INVALID_ARGUMENT, "a blob column is of type large_binary, not %s", arrow_id_name(t->id));
+        if (t->id != ARROW_LARGE_BINARY)
+            return refuse(c, PENNON_INVALID_ARGUMENT, "a blob column is of type large_binary, not %s", arrow_id_name(t->id));
         if (c->version >= STORAGE_2_2) {
-            return refuse(c, PENNON_NOT_SUPPORTED, "a large_binary blob column needs data storage version 2.1 or less; from 2.2 on use lance.blob.v2");
+            return refuse(c, PENNON_NOT_SUPPORTED,
+                          "a large_binary blob column needs data storage version 2.1 or less; from 2.2 on use lance.blob.v2");
         }
         if (c->depth > 1) return refuse(c, PENNON_NOT_SUPPORTED, "a large_binary blob column inside another column");
     }
@@ -351,12 +371,15 @@ done:
 
 static pennon_status check_top_name(struct converting *c, const char *name)
 {
-    static const char *const reserved[] = {"_rowid", "_rowaddr", "_rowoffset", "_row_created_at_version", "_row_last_updated_at_version"};
+    static const char *const reserved[] = {"_rowid", "_rowaddr", "_rowoffset", "_row_created_at_version",
+                                           "_row_last_updated_at_version"};
     for (size_t i = 0; i < ARRAY_LEN(reserved); i++) {
-        if (strcmp(name, reserved[i]) == 0) return error_set(c->err, PENNON_INVALID_ARGUMENT, "column '%s': the name is reserved for a system column", name);
+        if (strcmp(name, reserved[i]) == 0)
+            return error_set(c->err, PENNON_INVALID_ARGUMENT, "column '%s': the name is reserved for a system column", name);
     }
     if (strchr(name, '.') != NULL) {
-        return error_set(c->err, PENNON_INVALID_ARGUMENT, "column '%.128s': the name of a top-level column must not contain a dot", name);
+        return error_set(c->err, PENNON_INVALID_ARGUMENT, "column '%.128s': the name of a top-level column must not contain a dot",
+                         name);
     }
     return PENNON_OK;
 }
@@ -365,8 +388,8 @@ static pennon_status check_unique_ids(const struct schema *s, pennon_error *err)
 {
     for (size_t i = 1; i < s->n_all; i++) {
         if (s->by_id[i]->id != FIELD_NO_ID && s->by_id[i]->id == s->by_id[i - 1]->id) {
-            return error_set(err, PENNON_INVALID_ARGUMENT, "columns '%.128s' and '%.128s' both have the id %" PRId32, s->by_id[i - 1]->name, s->by_id[i]->name,
-                             s->by_id[i]->id);
+            return error_set(err, PENNON_INVALID_ARGUMENT, "columns '%.128s' and '%.128s' both have the id %" PRId32,
+                             s->by_id[i - 1]->name, s->by_id[i]->name, s->by_id[i]->id);
         }
     }
     return PENNON_OK;
@@ -387,12 +410,14 @@ done:
     return st;
 }
 
-pennon_status schema_from_arrow(struct mem *m, const struct ArrowSchema *arrow, uint32_t version, struct schema **out, pennon_error *err)
+pennon_status schema_from_arrow(struct mem *m, const struct ArrowSchema *arrow, uint32_t version, struct schema **out,
+                                pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct converting c = {.version = version, .err = err};
     if (version < STORAGE_2_0) FAIL(PENNON_NOT_SUPPORTED, "writing data storage version %u.%u", version >> 16, version & 0xffff);
-    if (strcmp(arrow->format, "+s") != 0) FAIL(PENNON_INVALID_ARGUMENT, "the schema of a table is a struct, not '%.64s'", arrow->format);
+    if (strcmp(arrow->format, "+s") != 0)
+        FAIL(PENNON_INVALID_ARGUMENT, "the schema of a table is a struct, not '%.64s'", arrow->format);
     TRY_NEW(c.schema, schema_new(m, err));
     TRY_NEW(c.schema->fields, arena_calloc(&c.schema->arena, (size_t)arrow->n_children, sizeof(struct field *), err));
     TRY(check_names(&c, arrow));

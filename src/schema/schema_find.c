@@ -111,14 +111,16 @@ static const struct field *find_child(struct field *const *fields, size_t n, con
     return NULL;
 }
 
-static pennon_status not_found(const struct schema *s, const struct field *in, const char *path, const char *part, pennon_error *err)
+static pennon_status not_found(const struct schema *s, const struct field *in, const char *path, const char *part,
+                               pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     const char **names = NULL;
     struct field *const *fields = in != NULL ? in->children : s->fields;
     size_t n = in != NULL ? in->n_children : s->n_fields;
     if (in != NULL && in->kind != FIELD_STRUCT && in->kind != FIELD_PACKED_STRUCT) {
-        FAIL(PENNON_NOT_FOUND, "there is no column '%.256s': '%.128s' is of type %.64s, not a struct", path, in->name, in->logical_type);
+        FAIL(PENNON_NOT_FOUND, "there is no column '%.256s': '%.128s' is of type %.64s, not a struct", path, in->name,
+             in->logical_type);
     }
     TRY_NEW(names, mem_calloc(s->mem, n, sizeof *names, err));
     for (size_t i = 0; i < n; i++) names[i] = fields[i]->name;

@@ -20,7 +20,8 @@ static pennon_status mismatch(const struct schema *s, const struct field *f, con
     buf_init(&path, s->mem, 1 << 20);
     TRY(field_path(f, &path, err));
     TRY(buf_terminate(&path, err));
-    st = error_set(err, PENNON_INVALID_ARGUMENT, "the data does not fit the table: column '%.256s' %s", (const char *)path.data, what);
+    st = error_set(err, PENNON_INVALID_ARGUMENT, "the data does not fit the table: column '%.256s' %s", (const char *)path.data,
+                   what);
     (void)error_kind(err, "SchemaMismatch");
 done:
     buf_free(&path);
@@ -31,7 +32,8 @@ static pennon_status type_mismatch(const struct schema *s, const struct field *t
 {
     pennon_status st = PENNON_OK;
     char *what = NULL;
-    TRY_NEW(what, mem_printf(s->mem, err, "is %.128s in the table and %.128s in the data", table->logical_type, data->logical_type));
+    TRY_NEW(what,
+            mem_printf(s->mem, err, "is %.128s in the table and %.128s in the data", table->logical_type, data->logical_type));
     st = mismatch(s, data, what, err);
 done:
     mem_free(s->mem, what);
@@ -54,7 +56,8 @@ static const struct field *find_in(struct field *const *fields, size_t n, const 
     return NULL;
 }
 
-static pennon_status check_thresholds(const struct schema *s, const struct field *table, const struct field *data, pennon_error *err)
+static pennon_status check_thresholds(const struct schema *s, const struct field *table, const struct field *data,
+                                      pennon_error *err)
 {
     static const char *const keys[] = {KEY_INLINE_THRESHOLD, KEY_DEDICATED_THRESHOLD};
     for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
@@ -75,7 +78,8 @@ struct matching {
 static pennon_status match_field(const struct matching *m, const struct field *table, const struct field *data, struct field **out);
 
 /* Every field of the table that the data lacks must be nullable. */
-static pennon_status check_missing(const struct matching *m, struct field *const *table, size_t n_table, struct field *const *data, size_t n_data)
+static pennon_status check_missing(const struct matching *m, struct field *const *table, size_t n_table, struct field *const *data,
+                                   size_t n_data)
 {
     for (size_t i = 0; i < n_table; i++) {
         if (table[i]->nullable || find_in(data, n_data, table[i]->name, i) != NULL) continue;
@@ -84,7 +88,8 @@ static pennon_status check_missing(const struct matching *m, struct field *const
     return PENNON_OK;
 }
 
-static pennon_status match_children(const struct matching *m, const struct field *table, const struct field *data, struct field *out)
+static pennon_status match_children(const struct matching *m, const struct field *table, const struct field *data,
+                                    struct field *out)
 {
     const bool place = by_place(table);
     if (!place) TRY_RETURN(check_missing(m, table->children, table->n_children, data->children, data->n_children));
@@ -112,7 +117,8 @@ static pennon_status match_field(const struct matching *m, const struct field *t
     return match_children(m, table, data, *out);
 }
 
-pennon_status schema_match_append(struct mem *mem, const struct schema *table, const struct schema *data, struct schema **out, pennon_error *err)
+pennon_status schema_match_append(struct mem *mem, const struct schema *table, const struct schema *data, struct schema **out,
+                                  pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct schema *s = NULL;
@@ -148,7 +154,8 @@ static pennon_status null_found(const struct field *f, int64_t row, pennon_error
 {
     const struct field *top = f;
     while (top->parent != NULL) top = top->parent;
-    (void)error_set(err, PENNON_INVALID_ARGUMENT, "column '%.128s'%s%.128s%s is declared not null, and value %" PRId64 " of the batch is null", top->name,
+    (void)error_set(err, PENNON_INVALID_ARGUMENT,
+                    "column '%.128s'%s%.128s%s is declared not null, and value %" PRId64 " of the batch is null", top->name,
                     top != f ? ", field '" : "", top != f ? f->name : "", top != f ? "'," : "", row);
     return error_kind(err, "InvalidInput");
 }
@@ -208,6 +215,7 @@ static pennon_status check_rows(const struct field *f, const struct ArrowArray *
 pennon_status schema_check_nulls(const struct schema *s, const struct ArrowArray *batch, pennon_error *err)
 {
     ASSERT((size_t)batch->n_children == s->n_fields);
-    for (size_t i = 0; i < s->n_fields; i++) TRY_RETURN(check_rows(s->fields[i], batch->children[i], batch->offset, batch->length, err));
+    for (size_t i = 0; i < s->n_fields; i++)
+        TRY_RETURN(check_rows(s->fields[i], batch->children[i], batch->offset, batch->length, err));
     return PENNON_OK;
 }

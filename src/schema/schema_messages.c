@@ -22,8 +22,8 @@ static int compare_id_places(const void *x, const void *y)
 
 struct reading {
     struct schema *schema;
-    struct field **fields;  /* by place; NULL = left out */
-    struct id_place *ids;   /* sorted, fields that are kept */
+    struct field **fields; /* by place; NULL = left out */
+    struct id_place *ids;  /* sorted, fields that are kept */
     size_t n_ids;
     pennon_error *err;
 };
@@ -113,7 +113,8 @@ static pennon_status index_ids(struct reading *r, const struct field_message *fi
         r->ids[r->n_ids++] = (struct id_place){fields[i].id, i};
     }
     if (r->n_ids > 0) qsort(r->ids, r->n_ids, sizeof *r->ids, compare_id_places);
-    for (size_t i = 1; i < r->n_ids; i++) CHECK_FILE_RETURN(r->ids[i].id != r->ids[i - 1].id, "schema: two fields with the id %" PRId32, r->ids[i].id);
+    for (size_t i = 1; i < r->n_ids; i++)
+        CHECK_FILE_RETURN(r->ids[i].id != r->ids[i - 1].id, "schema: two fields with the id %" PRId32, r->ids[i].id);
     return PENNON_OK;
 }
 
@@ -129,8 +130,8 @@ static pennon_status read_fields(struct reading *r, const struct field_message *
             continue;
         }
         struct field *parent = find_before(r, fields[i].parent_id, i);
-        CHECK_FILE_RETURN(parent != NULL, "schema: field '%.128s' has the parent id %" PRId32 ", which no field before it has", r->fields[i]->name,
-                          fields[i].parent_id);
+        CHECK_FILE_RETURN(parent != NULL, "schema: field '%.128s' has the parent id %" PRId32 ", which no field before it has",
+                          r->fields[i]->name, fields[i].parent_id);
         r->fields[i]->parent = parent;
         parent->n_children++;
     }
@@ -175,8 +176,8 @@ done:
     return st;
 }
 
-pennon_status schema_from_messages(struct mem *m, const struct field_message *fields, size_t n, const struct map_entry *metadata, size_t n_metadata,
-                                   bool skip_unnumbered, struct schema **out, pennon_error *err)
+pennon_status schema_from_messages(struct mem *m, const struct field_message *fields, size_t n, const struct map_entry *metadata,
+                                   size_t n_metadata, bool skip_unnumbered, struct schema **out, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct reading r = {.err = err};
@@ -200,7 +201,8 @@ done:
 
 /* ---- the other way ---- */
 
-static pennon_status entries_of(const struct field_pair *pairs, size_t n, struct arena *a, struct map_entry **out, pennon_error *err)
+static pennon_status entries_of(const struct field_pair *pairs, size_t n, struct arena *a, struct map_entry **out,
+                                pennon_error *err)
 {
     *out = arena_calloc(a, n, sizeof **out, err);
     if (*out == NULL) return err->code;
@@ -208,7 +210,8 @@ static pennon_status entries_of(const struct field_pair *pairs, size_t n, struct
     return PENNON_OK;
 }
 
-pennon_status schema_metadata_to_messages(const struct schema *s, struct arena *a, struct map_entry **out, size_t *n, pennon_error *err)
+pennon_status schema_metadata_to_messages(const struct schema *s, struct arena *a, struct map_entry **out, size_t *n,
+                                          pennon_error *err)
 {
     *n = s->n_metadata;
     return entries_of(s->metadata, s->n_metadata, a, out, err);

@@ -12,7 +12,8 @@ struct descriptor_part {
 };
 
 static const struct descriptor_part V1_PARTS[] = {{"position", "L"}, {"size", "L"}};
-static const struct descriptor_part V2_PARTS[] = {{"kind", "C"}, {"position", "L"}, {"size", "L"}, {"blob_id", "I"}, {"blob_uri", "u"}};
+static const struct descriptor_part V2_PARTS[] = {
+    {"kind", "C"}, {"position", "L"}, {"size", "L"}, {"blob_id", "I"}, {"blob_uri", "u"}};
 
 static pennon_status set_true(struct ArrowSchema *s, const char *key, pennon_error *err)
 {
@@ -26,7 +27,8 @@ static pennon_status descriptor_to_arrow(const struct field *f, struct mem *m, s
     const struct descriptor_part *parts = v2 ? V2_PARTS : V1_PARTS;
     const size_t n = v2 ? ARRAY_LEN(V2_PARTS) : ARRAY_LEN(V1_PARTS);
     TRY(arrow_schema_new(out, "+s", f->name, f->arrow.flags, n, m, err));
-    for (size_t i = 0; i < n; i++) TRY(arrow_schema_new(out->children[i], parts[i].format, parts[i].name, v2 ? 0 : ARROW_FLAG_NULLABLE, 0, m, err));
+    for (size_t i = 0; i < n; i++)
+        TRY(arrow_schema_new(out->children[i], parts[i].format, parts[i].name, v2 ? 0 : ARROW_FLAG_NULLABLE, 0, m, err));
     TRY(set_true(out, KEY_BLOB, err));
     if (v2) TRY(set_true(out, KEY_PACKED, err));
 done:
@@ -57,8 +59,8 @@ done:
 }
 
 /* Like field_to_arrow; on failure `out` may hold a part, which the caller releases. */
-static pennon_status view_field(const struct field *f, enum schema_view view, enum blob_handling blobs, struct mem *m, struct ArrowSchema *out,
-                                pennon_error *err)
+static pennon_status view_field(const struct field *f, enum schema_view view, enum blob_handling blobs, struct mem *m,
+                                struct ArrowSchema *out, pennon_error *err)
 {
     if (f->kind == FIELD_BLOB_V1 || f->kind == FIELD_BLOB_V2) {
         return blobs == BLOB_AS_DESCRIPTOR ? descriptor_to_arrow(f, m, out, err) : arrow_schema_copy(&f->arrow, m, out, err);
@@ -73,7 +75,8 @@ static pennon_status view_field(const struct field *f, enum schema_view view, en
     return PENNON_OK;
 }
 
-pennon_status field_to_arrow(const struct field *f, enum schema_view view, enum blob_handling blobs, struct mem *m, struct ArrowSchema *out, pennon_error *err)
+pennon_status field_to_arrow(const struct field *f, enum schema_view view, enum blob_handling blobs, struct mem *m,
+                             struct ArrowSchema *out, pennon_error *err)
 {
     *out = (struct ArrowSchema){0};
     pennon_status st = view_field(f, view, blobs, m, out, err);
@@ -81,8 +84,8 @@ pennon_status field_to_arrow(const struct field *f, enum schema_view view, enum 
     return st;
 }
 
-pennon_status schema_to_arrow(const struct schema *s, enum schema_view view, enum blob_handling blobs, struct mem *m, struct ArrowSchema *out,
-                              pennon_error *err)
+pennon_status schema_to_arrow(const struct schema *s, enum schema_view view, enum blob_handling blobs, struct mem *m,
+                              struct ArrowSchema *out, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     *out = (struct ArrowSchema){0};

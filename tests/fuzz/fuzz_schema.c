@@ -5,9 +5,9 @@
 
 #include "schema/schema.h"
 
-#define REQUIRE(cond)                                                                                                  \
-    do {                                                                                                               \
-        if (!(cond)) abort();                                                                                          \
+#define REQUIRE(cond)         \
+    do {                      \
+        if (!(cond)) abort(); \
     } while (0)
 
 static pennon_status count_column(void *ctx, const struct field *field, uint32_t column, pennon_error *err)
@@ -24,7 +24,8 @@ static void use_schema(struct mem *m, const struct schema *s, pennon_error *err)
     const struct field *found;
     for (int view = 0; view < 4; view++) {
         struct ArrowSchema arrow;
-        if (schema_to_arrow(s, (enum schema_view)(view & 1), (enum blob_handling)(view >> 1), m, &arrow, err) != PENNON_OK) continue;
+        if (schema_to_arrow(s, (enum schema_view)(view & 1), (enum blob_handling)(view >> 1), m, &arrow, err) != PENNON_OK)
+            continue;
         REQUIRE(arrow_schema_validate(&arrow, err) == PENNON_OK);
         struct schema *again = NULL;
         if (view == 1 && schema_from_arrow(m, &arrow, STORAGE_2_2, &again, err) == PENNON_OK) {

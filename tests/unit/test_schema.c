@@ -93,7 +93,8 @@ static const struct type_case TYPES[] = {
     {"decimal256(76, 0)", "decimal:256:76:0", STORAGE_2_0, FIELD_LEAF, 1},
     {"fixed_size_list<item: float>[4]", "fixed_size_list:float:4", STORAGE_2_0, FIELD_LEAF, 1},
     {"fixed_size_list<item: bool>[3]", "fixed_size_list:bool:3", STORAGE_2_0, FIELD_LEAF, 1},
-    {"fixed_size_list<item: fixed_size_list<item: float>[4]>[8]", "fixed_size_list:fixed_size_list:float:4:8", STORAGE_2_0, FIELD_LEAF, 1},
+    {"fixed_size_list<item: fixed_size_list<item: float>[4]>[8]", "fixed_size_list:fixed_size_list:float:4:8", STORAGE_2_0,
+     FIELD_LEAF, 1},
     {"fixed_size_list<item: decimal128(10, 2)>[2]", "fixed_size_list:decimal:128:10:2:2", STORAGE_2_0, FIELD_LEAF, 1},
     {"dictionary<values=string, indices=int32, ordered=0>", "dict:string:int32:false", STORAGE_2_0, FIELD_LEAF, 3},
     {"dictionary<values=double, indices=uint8, ordered=0>", "dict:double:uint8:false", STORAGE_2_0, FIELD_LEAF, 3},
@@ -122,7 +123,8 @@ static void test_schema_types__both_ways(void **state)
         assert_int_equal(c->id, 0);
         assert_int_equal(c->parent_id, -1);
         assert_ok(f, arrow_schema_from_text(bytes_str(TYPES[i].arrow), "c", f->mem, &want, &f->err));
-        if (!arrow_schema_equal(&c->arrow, &want, SCHEMA_EQUAL_METADATA | SCHEMA_EQUAL_TOP_NAME)) fail_msg("Arrow form of %s", TYPES[i].arrow);
+        if (!arrow_schema_equal(&c->arrow, &want, SCHEMA_EQUAL_METADATA | SCHEMA_EQUAL_TOP_NAME))
+            fail_msg("Arrow form of %s", TYPES[i].arrow);
         assert_ok(f, arrow_schema_validate(&c->arrow, &f->err));
         assert_ok(f, field_to_arrow(c, SCHEMA_VIEW_TABLE, BLOB_AS_BYTES, f->mem, &got, &f->err));
         assert_true(arrow_schema_equal(&got, &want, SCHEMA_EQUAL_METADATA | SCHEMA_EQUAL_TOP_NAME));
@@ -136,8 +138,10 @@ static void test_schema_types__both_ways(void **state)
 static void test_schema_types__views_become_plain(void **state)
 {
     struct fixture *f = *state;
-    static const char *const cases[][2] = {
-        {"string_view", "string"}, {"binary_view", "binary"}, {"list_view<item: int8>", "list"}, {"large_list_view<item: string_view>", "large_list"}};
+    static const char *const cases[][2] = {{"string_view", "string"},
+                                           {"binary_view", "binary"},
+                                           {"list_view<item: int8>", "list"},
+                                           {"large_list_view<item: string_view>", "large_list"}};
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         pennon_status st;
         struct schema *s = from_text(f, "c", cases[i][0], STORAGE_2_1, &st);
@@ -200,13 +204,15 @@ static void test_schema_from_arrow__message_names_the_path(void **state)
 }
 
 /* One column with metadata, through from_arrow. */
-static struct schema *with_metadata(struct fixture *f, const char *type, size_t n, const char *const (*pairs)[2], uint32_t version, pennon_status *st)
+static struct schema *with_metadata(struct fixture *f, const char *type, size_t n, const char *const (*pairs)[2], uint32_t version,
+                                    pennon_status *st)
 {
     struct ArrowSchema arrow;
     struct schema *s = NULL;
     const char *const column[1][2] = {{"c", type}};
     make_arrow(f, 1, column, &arrow);
-    for (size_t i = 0; i < n; i++) assert_ok(f, arrow_metadata_set(arrow.children[0], bytes_str(pairs[i][0]), bytes_str(pairs[i][1]), &f->err));
+    for (size_t i = 0; i < n; i++)
+        assert_ok(f, arrow_metadata_set(arrow.children[0], bytes_str(pairs[i][0]), bytes_str(pairs[i][1]), &f->err));
     *st = schema_from_arrow(f->mem, &arrow, version, &s, &f->err);
     arrow_schema_release(&arrow);
     return s;
@@ -215,7 +221,8 @@ static struct schema *with_metadata(struct fixture *f, const char *type, size_t 
 static void test_schema_json__views(void **state)
 {
     struct fixture *f = *state;
-    static const char *const arrow_json[][2] = {{"ARROW:extension:name", "arrow.json"}, {"ARROW:extension:metadata", ""}, {"k", "v"}};
+    static const char *const arrow_json[][2] = {
+        {"ARROW:extension:name", "arrow.json"}, {"ARROW:extension:metadata", ""}, {"k", "v"}};
     static const char *const lance_json[][2] = {{"ARROW:extension:name", "lance.json"}};
     pennon_status st;
     struct ArrowSchema out;
@@ -250,7 +257,8 @@ static void test_schema_blob__v1_and_v2(void **state)
 {
     struct fixture *f = *state;
     static const char *const v1[][2] = {{"lance-encoding:blob", "true"}};
-    static const char *const v2[][2] = {{"ARROW:extension:name", "lance.blob.v2"}, {"lance-encoding:blob-inline-size-threshold", "10"}};
+    static const char *const v2[][2] = {{"ARROW:extension:name", "lance.blob.v2"},
+                                        {"lance-encoding:blob-inline-size-threshold", "10"}};
     pennon_status st;
     struct ArrowSchema out;
     struct schema *s = with_metadata(f, "large_binary", 1, v1, STORAGE_2_1, &st);
@@ -339,13 +347,15 @@ static void test_schema_packed__struct(void **state)
 static void test_schema_bfloat16__items(void **state)
 {
     struct fixture *f = *state;
-    struct field_message m = {.name = bytes_str("v"), .parent_id = -1, .logical_type = bytes_str("fixed_size_list:lance.bfloat16:4"), .nullable = true};
+    struct field_message m = {
+        .name = bytes_str("v"), .parent_id = -1, .logical_type = bytes_str("fixed_size_list:lance.bfloat16:4"), .nullable = true};
     struct schema *s = NULL, *again = NULL;
     struct ArrowSchema out;
     assert_ok(f, schema_from_messages(f->mem, &m, 1, NULL, 0, false, &s, &f->err));
     assert_ok(f, schema_to_arrow(s, SCHEMA_VIEW_TABLE, BLOB_AS_BYTES, f->mem, &out, &f->err));
     assert_string_equal(out.children[0]->children[0]->format, "w:2");
-    assert_true(bytes_equal(arrow_metadata_get(out.children[0]->children[0]->metadata, "ARROW:extension:name"), bytes_str("lance.bfloat16")));
+    assert_true(bytes_equal(arrow_metadata_get(out.children[0]->children[0]->metadata, "ARROW:extension:name"),
+                            bytes_str("lance.bfloat16")));
     assert_ok(f, schema_from_arrow(f->mem, &out, STORAGE_2_1, &again, &f->err));
     assert_string_equal(again->fields[0]->logical_type, "fixed_size_list:lance.bfloat16:4");
     arrow_schema_release(&out);
@@ -360,7 +370,11 @@ static void test_schema_messages__old_forms(void **state)
         {.name = bytes_str("b"), .parent_id = -1, .logical_type = bytes_str("blob"), .nullable = true},
         {.name = bytes_str("t"), .id = 1, .parent_id = -1, .logical_type = bytes_str("timestamp:us:+05:30")},
         {.name = bytes_str("d"), .id = 2, .parent_id = -1, .logical_type = bytes_str("dict:timestamp:us:-:int32:false")},
-        {.name = bytes_str("x"), .id = 3, .parent_id = -1, .logical_type = bytes_str("fixed_size_binary:16"), .extension_name = bytes_str("arrow.uuid")},
+        {.name = bytes_str("x"),
+         .id = 3,
+         .parent_id = -1,
+         .logical_type = bytes_str("fixed_size_binary:16"),
+         .extension_name = bytes_str("arrow.uuid")},
     };
     struct schema *s = NULL;
     assert_ok(f, schema_from_messages(f->mem, m, ARRAY_LEN(m), NULL, 0, false, &s, &f->err));
@@ -403,22 +417,36 @@ static void test_schema_messages__hostile(void **state)
         const char *name, *logical;
         int32_t id, parent;
     } cases[] = {
-        {"a", "int33", 1, -1},        {"a", "", 1, -1},
-        {"a", "int32", 1, 5},         {"a", "int32", 0, -1},
-        {"a", "int32", -2, -1},       {"a", "int32", 1, 1},
-        {"a", "list", 1, -1},         {"a", "map", 1, -1},
-        {"a", "timestamp:xs:-", 1, -1}, {"a", "decimal:128:0:0", 1, -1},
-        {"a", "decimal:128:39:0", 1, -1}, {"a", "decimal:64:3:0", 1, -1},
-        {"a", "fixed_size_list:int8:0", 1, -1}, {"a", "fixed_size_list:int8:-1", 1, -1},
-        {"a", "fixed_size_list:int8:99999999999", 1, -1}, {"a", "fixed_size_list:nope:2", 1, -1},
-        {"a", "fixed_size_list:struct:2", 1, -1}, {"a", "fixed_size_binary:x", 1, -1},
-        {"a", "dict:string:string:false", 1, -1}, {"a", "dict:struct:int8:false", 1, -1},
-        {"a", "dict:string:int8", 1, -1}, {"\xff", "int8", 1, -1},
+        {"a", "int33", 1, -1},
+        {"a", "", 1, -1},
+        {"a", "int32", 1, 5},
+        {"a", "int32", 0, -1},
+        {"a", "int32", -2, -1},
+        {"a", "int32", 1, 1},
+        {"a", "list", 1, -1},
+        {"a", "map", 1, -1},
+        {"a", "timestamp:xs:-", 1, -1},
+        {"a", "decimal:128:0:0", 1, -1},
+        {"a", "decimal:128:39:0", 1, -1},
+        {"a", "decimal:64:3:0", 1, -1},
+        {"a", "fixed_size_list:int8:0", 1, -1},
+        {"a", "fixed_size_list:int8:-1", 1, -1},
+        {"a", "fixed_size_list:int8:99999999999", 1, -1},
+        {"a", "fixed_size_list:nope:2", 1, -1},
+        {"a", "fixed_size_list:struct:2", 1, -1},
+        {"a", "fixed_size_binary:x", 1, -1},
+        {"a", "dict:string:string:false", 1, -1},
+        {"a", "dict:struct:int8:false", 1, -1},
+        {"a", "dict:string:int8", 1, -1},
+        {"\xff", "int8", 1, -1},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct field_message m[] = {
             {.name = bytes_str("first"), .id = 0, .parent_id = -1, .logical_type = bytes_str("struct")},
-            {.name = bytes_str(cases[i].name), .id = cases[i].id, .parent_id = cases[i].parent, .logical_type = bytes_str(cases[i].logical)},
+            {.name = bytes_str(cases[i].name),
+             .id = cases[i].id,
+             .parent_id = cases[i].parent,
+             .logical_type = bytes_str(cases[i].logical)},
         };
         struct schema *s = NULL;
         pennon_status st = schema_from_messages(f->mem, m, 2, NULL, 0, false, &s, &f->err);
@@ -439,7 +467,8 @@ static void test_schema_messages__depth(void **state)
     struct fixture *f = *state;
     struct field_message m[100];
     struct schema *s = NULL;
-    for (int32_t i = 0; i < 100; i++) m[i] = (struct field_message){.name = bytes_str("s"), .id = i, .parent_id = i - 1, .logical_type = bytes_str("struct")};
+    for (int32_t i = 0; i < 100; i++)
+        m[i] = (struct field_message){.name = bytes_str("s"), .id = i, .parent_id = i - 1, .logical_type = bytes_str("struct")};
     assert_ok(f, schema_from_messages(f->mem, m, 63, NULL, 0, false, &s, &f->err));
     assert_ok(f, arrow_schema_validate(&s->fields[0]->arrow, &f->err));
     schema_release(s);
@@ -457,7 +486,8 @@ static void test_schema_messages__depth(void **state)
 static void test_schema_metadata__last_of_equal_keys(void **state)
 {
     struct fixture *f = *state;
-    struct map_entry e[] = {{.key = bytes_str("k"), .value = bytes_str("1")}, {.key = bytes_str("a"), .value = bytes_str("x")},
+    struct map_entry e[] = {{.key = bytes_str("k"), .value = bytes_str("1")},
+                            {.key = bytes_str("a"), .value = bytes_str("x")},
                             {.key = bytes_str("k"), .value = bytes_str("2")}};
     struct schema *s = NULL;
     struct ArrowSchema out;
@@ -473,9 +503,12 @@ static void test_schema_metadata__last_of_equal_keys(void **state)
 
 /* ---- ids, paths, projections, columns ---- */
 
-static const char *const TABLE[][2] = {
-    {"a", "int32"}, {"st", "struct<x: int32, y: string>"}, {"l", "list<item: int8>"}, {"ls", "list<item: struct<p: int32, q: string>>"},
-    {"v", "fixed_size_list<item: float>[4]"}, {"b", "string"}};
+static const char *const TABLE[][2] = {{"a", "int32"},
+                                       {"st", "struct<x: int32, y: string>"},
+                                       {"l", "list<item: int8>"},
+                                       {"ls", "list<item: struct<p: int32, q: string>>"},
+                                       {"v", "fixed_size_list<item: float>[4]"},
+                                       {"b", "string"}};
 
 static struct schema *make_table(struct fixture *f)
 {
@@ -554,9 +587,11 @@ static void test_schema_find__paths(void **state)
     assert_ok(f, schema_find_path(s, "b", &found, &f->err));
     assert_int_equal(found->id, 11);
     static const char *const missing[] = {"st.z", "bb", "l.item", "a.x"};
-    for (size_t i = 0; i < ARRAY_LEN(missing); i++) assert_int_equal(schema_find_path(s, missing[i], &found, &f->err), PENNON_NOT_FOUND);
+    for (size_t i = 0; i < ARRAY_LEN(missing); i++)
+        assert_int_equal(schema_find_path(s, missing[i], &found, &f->err), PENNON_NOT_FOUND);
     static const char *const bad[] = {"", ".", "a.", ".a", "`a", "`a`b", "a..b", "``"};
-    for (size_t i = 0; i < ARRAY_LEN(bad); i++) assert_int_equal(schema_find_path(s, bad[i], &found, &f->err), PENNON_INVALID_ARGUMENT);
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+        assert_int_equal(schema_find_path(s, bad[i], &found, &f->err), PENNON_INVALID_ARGUMENT);
     assert_int_equal(schema_find_path(s, "sy", &found, &f->err), PENNON_NOT_FOUND);
     assert_non_null(strstr(f->err.message, "'st'"));
     assert_ptr_equal(schema_find_name(s, "v"), s->fields[4]);
@@ -656,9 +691,12 @@ static void test_schema_append__mismatch(void **state)
     struct fixture *f = *state;
     static const struct {
         const char *name, *type, *says;
-    } cases[] = {
-        {"a", "int64", "int32"}, {"zz", "int32", "'zz' is not in the table"}, {"st", "struct<x: int32, w: int8>", "st.w"},
-        {"v", "fixed_size_list<item: float>[5]", "fixed_size_list"}, {"b", "large_string", "large_string"}, {"l", "list<item: int16>", "l.item"}};
+    } cases[] = {{"a", "int64", "int32"},
+                 {"zz", "int32", "'zz' is not in the table"},
+                 {"st", "struct<x: int32, w: int8>", "st.w"},
+                 {"v", "fixed_size_list<item: float>[5]", "fixed_size_list"},
+                 {"b", "large_string", "large_string"},
+                 {"l", "list<item: int16>", "l.item"}};
     struct schema *table = make_table(f);
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         const char *const column[1][2] = {{cases[i].name, cases[i].type}};
