@@ -1,0 +1,92 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/* What public calls share: their frame, options as texts, small results. */
+#include "dataset/dataset.h"
+
+pennon_status api_begin(struct api *a, const pennon_call *call, const void *handle, const char *what)
+{
+    a->c = (struct call){0};
+    a->err = &a->local;
+    pennon_error_init(&a->local);
+    if (!handle) return error_set(a->err, PENNON_INVALID_ARGUMENT, "%s is NULL", what);
+    return call_begin(&a->c, call, a->err);
+}
+
+pennon_status api_end(struct api *a, pennon_status st, pennon_error *err)
+{
+    if (a->c.runtime) call_end(&a->c);
+    return error_out(err, &a->local, st);
+}
+
+pennon_status stream_of_batch(const struct call *c, struct ArrowSchema *schema, struct ArrowArray *batch, struct ArrowArrayStream *out, pennon_error *err)
+{
+    return stream_from_arrays(schema, batch, 1, c->mem, out, err);
+}
+
+pennon_status blob_option(int32_t value, enum blob_handling *out, pennon_error *err)
+{
+    if (value != PENNON_BLOBS_DESCRIPTIONS && value != PENNON_BLOBS_BYTES) {
+        return error_set(err, PENNON_INVALID_ARGUMENT, "blobs %d is not one of the PENNON_BLOBS_ values", value);
+    }
+    *out = value == PENNON_BLOBS_BYTES ? BLOB_AS_BYTES : BLOB_AS_DESCRIPTOR;
+    return PENNON_OK;
+}
+
+static const struct {
+    const char *text;
+    uint32_t version;
+} versions[] = {{"2.0", STORAGE_2_0}, {"2.1", STORAGE_2_1}, {"2.2", STORAGE_2_2}, {"stable", STORAGE_2_1}, {"0.3", STORAGE_2_0}};
+
+pennon_status storage_version_of(const char *text, uint32_t *out, pennon_error *err)
+{
+    for (size_t i = 0; i < ARRAY_LEN(versions); i++) {
+        if (strcmp(text, versions[i].text) == 0) {
+            *out = versions[i].version;
+            return PENNON_OK;
+        }
+    }
+    bool known = strcmp(text, "0.1") == 0 || strcmp(text, "legacy") == 0 || strcmp(text, "2.3") == 0 || strcmp(text, "next") == 0;
+    if (known) return error_set(err, PENNON_NOT_SUPPORTED, "writing data storage version '%s'; 2.0, 2.1 and 2.2 can be written", text);
+    return error_set(err, PENNON_INVALID_ARGUMENT, "'%s' is no data storage version; use 2.0, 2.1 or 2.2", text);
+}
+
+const char *storage_version_text(uint32_t version)
+{
+    switch (version) {
+    case STORAGE_LEGACY: return "0.1";
+    case STORAGE_2_0: return "2.0";
+    case STORAGE_2_1: return "2.1";
+    case STORAGE_2_2: return "2.2";
+    case STORAGE_2_3: return "2.3";
+    default: return "unknown";
+    }
+}
+
+pennon_status json_put_text(struct buf *out, struct bytes text, pennon_error *err)
+{
+    TRY_RETURN(buf_append_byte(out, '"', err));
+    for (size_t i = 0; i < text.size;) {
+        uint8_t ch = text.data[i];
+        size_t n = ch < 0x80 ? 1 : ch >= 0xf0 ? 4 : ch >= 0xe0 ? 3 : 2;
+        if (n > text.size - i || !utf8_valid(text.data + i, n)) {
+            TRY_RETURN(buf_printf(out, err, "\\ufffd"));
+            i++;
+            continue;
+        }
+        if (ch == '"' || ch == '\\') {
+            TRY_RETURN(buf_printf(out, err, "\\%c", ch));
+        } else if (ch < 0x20) {
+            TRY_RETURN(buf_printf(out, err, "\\u%04x", ch));
+        } else {
+            TRY_RETURN(buf_append(out, text.data + i, n, err));
+        }
+        i += n;
+    }
+    return buf_append_byte(out, '"', err);
+}
+
+pennon_status text_out(struct buf *b, char **out, pennon_error *err)
+{
+    TRY_RETURN(buf_terminate(b, err));
+    *out = text_dup((const char *)b->data);
+    return *out ? PENNON_OK : error_set(err, PENNON_OUT_OF_MEMORY, "no memory for a text of %zu bytes", b->size);
+}
