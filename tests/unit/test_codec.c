@@ -161,8 +161,8 @@ static void test_encoding_variable__obsolete_head(void **state)
 {
     struct fixture *f = *state;
     static const uint8_t narrow[] = {32, 2, 0, 0, 0, 21, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 3, 0, 0, 0, 'x', 'y', 'z'};
-    static const uint8_t wide[] = {64, 1, 0, 0, 0, 0, 0, 0, 0, 33, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-                                   0,  0, 0, 0, 0, 0, 2, 0, 0, 0, 0,  0, 0, 0, 'h', 'i'};
+    static const uint8_t wide[] = {64, 1, 0, 0, 0, 0, 0, 0, 0, 33, 0, 0, 0, 0, 0, 0,   0,  0,
+                                   0,  0, 0, 0, 0, 0, 0, 2, 0, 0,  0, 0, 0, 0, 0, 'h', 'i'};
     struct variable_view view;
     assert_ok(f, variable_block_open(bytes_of(narrow, sizeof narrow), 2, &view, &f->err));
     assert_true(bytes_equal(variable_value(&view, 1), bytes_str("yz")));
@@ -232,8 +232,7 @@ static void test_encoding_general__round_trip(void **state)
             assert_int_equal(back.size, sizes[s]);
             assert_memory_equal(back.data ? back.data : in, in, sizes[s]);
             if (sizes[s] == 0) continue;
-            assert_int_equal(general_decode((enum general_scheme)scheme, framed, sizes[s] - 1, &back, &f->err),
-                             PENNON_CORRUPT);
+            assert_int_equal(general_decode((enum general_scheme)scheme, framed, sizes[s] - 1, &back, &f->err), PENNON_CORRUPT);
         }
     }
     buf_free(&back);
@@ -272,12 +271,11 @@ static void test_encoding_general__lying_sizes(void **state)
         static const uint32_t lies[] = {63, 65, UINT32_MAX};
         for (size_t k = 0; k < ARRAY_LEN(lies); k++) {
             store_u32(f->buf.data, lies[k]);
-            assert_int_not_equal(general_decode((enum general_scheme)scheme, bytes_of(f->buf.data, f->buf.size), UINT64_MAX,
-                                                &back, &f->err),
-                                 PENNON_OK);
+            assert_int_not_equal(
+                general_decode((enum general_scheme)scheme, bytes_of(f->buf.data, f->buf.size), UINT64_MAX, &back, &f->err),
+                PENNON_OK);
         }
-        assert_int_not_equal(general_decode((enum general_scheme)scheme, bytes_of(f->buf.data, 3), 100, &back, &f->err),
-                             PENNON_OK);
+        assert_int_not_equal(general_decode((enum general_scheme)scheme, bytes_of(f->buf.data, 3), 100, &back, &f->err), PENNON_OK);
     }
     assert_int_equal(general_decode((enum general_scheme)9, bytes_of(text, 64), 100, &back, &f->err), PENNON_NOT_SUPPORTED);
     buf_free(&back);
@@ -309,6 +307,21 @@ static void test_encoding_bits__copy_fill_count(void **state)
                 bits_fill(dst, to, n, from % 2);
                 assert_memory_equal(dst, expected, sizeof dst);
             }
+        }
+    }
+}
+
+static void test_encoding_bits__runs(void **state)
+{
+    UNUSED(state);
+    uint8_t bits[BITS / 8];
+    for (unsigned length = 1; length <= 150; length += 7) {
+        for (unsigned i = 0; i < BITS; i++) i / length % 2 ? bit_set(bits, i) : bit_clear(bits, i);
+        for (unsigned from = 0; from < BITS; from += 3) {
+            unsigned run = 1;
+            while (from + run < BITS && bit_get(bits, from + run) == bit_get(bits, from)) run++;
+            assert_int_equal(bits_run(bits, from, BITS - from), run);
+            assert_int_equal(bits_run(bits, from, 1), 1);
         }
     }
 }
@@ -355,6 +368,7 @@ int main(void)
         FIXTURE_TEST(test_encoding_general__bare_zstd_frame),
         FIXTURE_TEST(test_encoding_general__lying_sizes),
         FIXTURE_TEST(test_encoding_bits__copy_fill_count),
+        FIXTURE_TEST(test_encoding_bits__runs),
         FIXTURE_TEST(test_encoding_bits__bytes_and_levels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
