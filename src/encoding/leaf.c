@@ -187,12 +187,12 @@ static struct bytes own_text(const struct leaf_out *o, uint64_t i)
         uint64_t start, end;
         memcpy(&start, o->offsets.data + i * 8, 8);
         memcpy(&end, o->offsets.data + (i + 1) * 8, 8);
-        return bytes_of(o->data.data + start, (size_t)(end - start));
+        return bytes_of(o->data.data ? o->data.data + start : NULL, (size_t)(end - start));
     }
     uint32_t start, end;
     memcpy(&start, o->offsets.data + i * 4, 4);
     memcpy(&end, o->offsets.data + (i + 1) * 4, 4);
-    return bytes_of(o->data.data + start, end - start);
+    return bytes_of(o->data.data ? o->data.data + start : NULL, end - start);
 }
 
 /* One value of `from`, item validity included. */
