@@ -425,3 +425,43 @@ pennon_status pennon_file_writer_finish(pennon_file_writer *w, uint64_t *rows, p
     pennon_file_writer_abort(w);
     return error_out(err, &local, st);
 }
+
+/* ---- inspection ---- */
+
+pennon_status pennon_file_info_json(pennon_file *f, const pennon_call *call, char **out, pennon_error *err)
+{
+    struct api a;
+    pennon_status st = api_begin(&a, call, f, "file");
+    if (st == PENNON_OK && !out) st = error_set(a.err, PENNON_INVALID_ARGUMENT, "out is NULL");
+    if (st == PENNON_OK) {
+        struct buf b;
+        buf_init(&b, a.c.mem, BUF_NO_LIMIT);
+        st = file_inspect_json(&a.c, f->reader, &b, a.err);
+        if (st == PENNON_OK) st = text_out(&b, out, a.err);
+        buf_free(&b);
+    }
+    return api_end(&a, st, err);
+}
+
+struct counted_finding {
+    pennon_finding_fn finding;
+    void *ctx;
+    uint64_t n;
+};
+
+static void count_finding(void *ctx, const pennon_error *finding)
+{
+    struct counted_finding *f = ctx;
+    f->n++;
+    if (f->finding) f->finding(f->ctx, finding);
+}
+
+pennon_status pennon_file_verify(pennon_file *f, const pennon_call *call, pennon_finding_fn finding, void *ctx, uint64_t *n_findings, pennon_error *err)
+{
+    struct api a;
+    struct counted_finding counted = {finding, ctx, 0};
+    pennon_status st = api_begin(&a, call, f, "file");
+    if (st == PENNON_OK) st = file_verify(&a.c, f->reader, count_finding, &counted, a.err);
+    if (n_findings) *n_findings = counted.n;
+    return api_end(&a, st, err);
+}

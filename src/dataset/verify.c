@@ -1,0 +1,131 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/* Verify: every byte of a version is read and checked; faults are reported with their places, and the walk goes on.
+ *
+ * What the format cannot tell (it has no checksums) is not found: a flipped value is another value. */
+#include "dataset/dataset.h"
+#include "pennon/file.h"
+
+struct verifying {
+    struct api *a;
+    pennon_finding_fn finding;
+    void *ctx;
+    uint64_t *count;
+};
+
+static void found(void *ctx, const pennon_error *finding)
+{
+    struct verifying *v = ctx;
+    ++*v->count;
+    if (v->finding) v->finding(v->ctx, finding);
+}
+
+/* A fault is reported; what is no fault of the data ends the walk. */
+static pennon_status report(struct verifying *v, pennon_status st, const char *where)
+{
+    pennon_error *err = v->a->err;
+    if (st == PENNON_OK) return PENNON_OK;
+    bool fault = st == PENNON_CORRUPT || st == PENNON_NOT_FOUND || st == PENNON_NOT_SUPPORTED || st == PENNON_INVALID_ARGUMENT;
+    if (!fault) return st;
+    if (where) (void)error_prefix(err, "%s", where);
+    found(v, err);
+    pennon_error_clear(err);
+    return PENNON_OK;
+}
+
+/* The columns as the table reads them: merged files, deletions, system columns. */
+static pennon_status verify_fragment_rows(struct verifying *v, struct snapshot *s, struct file_cache *fc, const struct fragment *f)
+{
+    pennon_status st = PENNON_OK;
+    pennon_error *err = v->a->err;
+    const struct call *c = &v->a->c;
+    struct column_plan *plan = NULL;
+    struct ArrowArray batch = {0};
+    uint64_t rows = 0, live = 0, seen = 0;
+    TRY(fragment_physical_rows(c, s, f, file_cache_length, fc, &rows, err));
+    TRY(fragment_live_rows(c, s, f, file_cache_length, fc, &live, err));
+    TRY(column_plan_new(s, NULL, 0, true, true, true, BLOB_AS_DESCRIPTOR, false, c->mem, &plan, err));
+    for (uint64_t at = 0; at < rows; at += 8192) {
+        struct row_range range = {at, min_u64(rows, at + 8192)};
+        TRY(call_check(c, err));
+        TRY(fragment_read(c, fc, s, f, plan, &range, 1, 0, &batch, err));
+        TRY(array_validate(&plan->arrow, &batch, ARRAY_VALIDATE_FULL, err));
+        seen += (uint64_t)batch.length;
+        array_release(&batch);
+    }
+    if (seen != live) FAIL(PENNON_CORRUPT, "%" PRIu64 " live rows where the manifest says %" PRIu64, seen, live);
+done:
+    array_release(&batch);
+    column_plan_free(plan);
+    return st;
+}
+
+static pennon_status verify_data_file(struct verifying *v, struct snapshot *s, struct file_cache *fc, const struct data_file *f)
+{
+    struct file_reader *r = NULL;
+    pennon_error *err = v->a->err;
+    TRY_RETURN(file_cache_get(&v->a->c, fc, s, f, &r, err));
+    pennon_status st = PENNON_OK;
+    if (f->size && f->size != file_reader_size(r)) {
+        st = error_set(err, PENNON_CORRUPT, "the file has %" PRIu64 " bytes, the manifest says %" PRIu64, file_reader_size(r), f->size);
+        (void)error_where(err, NULL, f->path, PENNON_NOWHERE, PENNON_NOWHERE, PENNON_NOWHERE);
+        st = report(v, st, NULL);
+    }
+    if (st == PENNON_OK && file_reader_version(r) != f->version) {
+        st = error_set(err, PENNON_CORRUPT, "the file is of version %s, the manifest says %s", storage_version_text(file_reader_version(r)),
+                       storage_version_text(f->version));
+        (void)error_where(err, NULL, f->path, PENNON_NOWHERE, PENNON_NOWHERE, PENNON_NOWHERE);
+        st = report(v, st, NULL);
+    }
+    if (st == PENNON_OK && f->version != STORAGE_LEGACY) st = file_verify(&v->a->c, r, found, v, err);
+    file_reader_release(r);
+    return st;
+}
+
+static pennon_status verify_fragment(struct verifying *v, struct snapshot *s, struct file_cache *fc, const struct fragment *f)
+{
+    char where[64];
+    char *text = mem_printf(v->a->c.mem, v->a->err, "fragment %u", f->id);
+    if (!text) return v->a->err->code;
+    size_t n = strlen(text) < sizeof where ? strlen(text) : sizeof where - 1;
+    memcpy(where, text, n);
+    where[n] = '\0';
+    mem_free(v->a->c.mem, text);
+    for (uint32_t i = 0; i < f->n_files; i++) TRY_RETURN(report(v, verify_data_file(v, s, fc, &f->files[i]), where));
+    return report(v, verify_fragment_rows(v, s, fc, f), where);
+}
+
+/* Row ids must lead back to live rows. */
+static pennon_status verify_row_ids(struct verifying *v, struct snapshot *s)
+{
+    uint64_t id = 0, address;
+    if (!(s->manifest.reader_feature_flags & FLAG_STABLE_ROW_IDS)) return PENNON_OK;
+    return report(v, resolve_row_ids(&v->a->c, s, &id, 1, &address, v->a->err), "row ids");
+}
+
+static pennon_status verify_snapshot(struct verifying *v, struct snapshot *s, struct file_cache *fc)
+{
+    for (size_t i = 0; i < s->n_fragments; i++) {
+        TRY_RETURN(verify_fragment(v, s, fc, &s->fragments[i]));
+        call_progress(&v->a->c, i + 1, s->n_fragments);
+    }
+    return verify_row_ids(v, s);
+}
+
+pennon_status pennon_dataset_verify(pennon_dataset *ds, const pennon_call *call, pennon_finding_fn finding, void *ctx, uint64_t *n_findings,
+                                    pennon_error *err)
+{
+    struct api a;
+    uint64_t count = 0;
+    pennon_status st = api_begin(&a, call, ds, "dataset");
+    if (st == PENNON_OK) {
+        struct verifying v = {&a, finding, ctx, &count};
+        struct snapshot *s;
+        struct file_cache *fc;
+        dataset_get(ds, &s, &fc);
+        st = verify_snapshot(&v, s, fc);
+        file_cache_release(fc);
+        snapshot_release(s);
+    }
+    if (n_findings) *n_findings = count;
+    return api_end(&a, st, err);
+}

@@ -1,0 +1,267 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/* Looking at a data file: column sizes, a JSON description, and the walk over every byte. */
+#include "file/file_private.h"
+
+#define VERIFY_ROWS 8192u
+
+/* ---- column sizes ---- */
+
+static void sum_column(const struct file_column *col, struct column_stats *out)
+{
+    out->n_pages = (uint32_t)col->n_pages;
+    out->bytes = 0;
+    for (size_t i = 0; i < col->n_pages; i++) {
+        for (uint32_t b = 0; b < col->pages[i].n_buffers; b++) out->bytes += col->pages[i].buffers[b].size;
+    }
+}
+
+pennon_status file_column_stats(const struct call *c, struct file_reader *r, uint32_t column, struct column_stats *out, pennon_error *err)
+{
+    *out = (struct column_stats){0};
+    if (r->version == STORAGE_LEGACY) return PENNON_OK;
+    if (column >= r->n_columns) return error_set(err, PENNON_INVALID_ARGUMENT, "column %u of %u", column, r->n_columns);
+    TRY_RETURN(file_load_columns(c, r, &column, 1, err));
+    sum_column(&r->columns[column], out);
+    return PENNON_OK;
+}
+
+/* ---- JSON ---- */
+
+/* A quoted JSON text; bytes that are no printable ASCII become escapes. */
+static pennon_status put_text(struct buf *out, const char *text, pennon_error *err)
+{
+    TRY_RETURN(buf_append_byte(out, '"', err));
+    for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
+        if (*p == '"' || *p == '\\') {
+            TRY_RETURN(buf_printf(out, err, "\\%c", *p));
+        } else if (*p < 0x20) {
+            TRY_RETURN(buf_printf(out, err, "\\u%04x", *p));
+        } else {
+            TRY_RETURN(buf_append_byte(out, *p, err));
+        }
+    }
+    return buf_append_byte(out, '"', err);
+}
+
+/* Which field each column belongs to, by the file's own schema. */
+struct column_names {
+    const struct field **fields;
+    uint32_t n;
+};
+
+static pennon_status note_column(void *ctx, const struct field *f, uint32_t column, pennon_error *err)
+{
+    UNUSED(err);
+    struct column_names *names = ctx;
+    if (column < names->n) names->fields[column] = f;
+    return PENNON_OK;
+}
+
+static pennon_status dotted(const struct field *f, struct buf *out, pennon_error *err)
+{
+    if (f->parent) {
+        TRY_RETURN(dotted(f->parent, out, err));
+        TRY_RETURN(buf_append_byte(out, '.', err));
+    }
+    return buf_append(out, f->name, strlen(f->name), err);
+}
+
+/* The page opened for its description; a page that cannot be opened is described by its error. */
+static pennon_status describe(struct file_reader *r, uint32_t column, size_t page, const struct field *f, struct buf *out, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    struct arena a;
+    struct leaf_type type;
+    struct layer_spec *specs;
+    uint32_t n, dimension;
+    struct page *p = NULL;
+    arena_init(&a, r->mem);
+    if (!f || r->version < STORAGE_2_1) {
+        st = buf_printf(out, err, "%s", f ? "2.0" : "column without a field");
+        goto done;
+    }
+    st = leaf_type_of(&a, f, &type, err);
+    if (st == PENNON_OK) st = layer_specs_of(&a, f, &specs, &n, &dimension, err);
+    if (st == PENNON_OK) st = page_open(r->mem, &r->columns[column].pages[page], &type, specs, n, &p, err);
+    if (st == PENNON_OK) {
+        st = page_describe(p, out, err);
+    } else {
+        char *why = mem_strdup(r->mem, err->message ? err->message : "", err);
+        pennon_error_clear(err);
+        st = buf_printf(out, err, "unreadable: %s", why ? why : "");
+        mem_free(r->mem, why);
+    }
+done:
+    page_free(p);
+    arena_reset(&a);
+    return st;
+}
+
+static pennon_status page_json(struct file_reader *r, uint32_t column, size_t page, const struct field *f, struct buf *out, pennon_error *err)
+{
+    const struct page_desc *d = &r->columns[column].pages[page];
+    struct buf text;
+    buf_init(&text, r->mem, 1 << 20);
+    pennon_status st = describe(r, column, page, f, &text, err);
+    if (st == PENNON_OK) st = buf_terminate(&text, err);
+    if (st == PENNON_OK) st = buf_printf(out, err, "{\"rows\": %" PRIu64 ", \"priority\": %" PRIu64 ", \"encoding\": ", d->rows, d->priority);
+    if (st == PENNON_OK) st = put_text(out, (const char *)text.data, err);
+    if (st == PENNON_OK) st = buf_printf(out, err, ", \"buffers\": [");
+    for (uint32_t b = 0; b < d->n_buffers && st == PENNON_OK; b++) {
+        st = buf_printf(out, err, "%s{\"offset\": %" PRIu64 ", \"size\": %" PRIu64 "}", b ? ", " : "", d->buffers[b].offset, d->buffers[b].size);
+    }
+    if (st == PENNON_OK) st = buf_printf(out, err, "]}");
+    buf_free(&text);
+    return st;
+}
+
+static pennon_status column_json(struct file_reader *r, uint32_t column, const struct field *f, struct buf *out, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    struct column_stats stats;
+    struct buf name;
+    buf_init(&name, r->mem, 1 << 20);
+    sum_column(&r->columns[column], &stats);
+    if (f) TRY(dotted(f, &name, err));
+    TRY(buf_terminate(&name, err));
+    TRY(buf_printf(out, err, "{\"column\": %u, \"field\": ", column));
+    TRY(f ? put_text(out, (const char *)name.data, err) : buf_printf(out, err, "null"));
+    TRY(buf_printf(out, err, ", \"id\": %d, \"type\": ", f ? f->id : -1));
+    TRY(f ? put_text(out, f->logical_type, err) : buf_printf(out, err, "null"));
+    TRY(buf_printf(out, err, ", \"bytes\": %" PRIu64 ", \"pages\": [", stats.bytes));
+    for (size_t p = 0; p < r->columns[column].n_pages; p++) {
+        if (p) TRY(buf_printf(out, err, ", "));
+        TRY(page_json(r, column, p, f, out, err));
+    }
+    TRY(buf_printf(out, err, "]}"));
+done:
+    buf_free(&name);
+    return st;
+}
+
+static pennon_status load_all(const struct call *c, struct file_reader *r, pennon_error *err)
+{
+    uint32_t *all = mem_calloc(c->mem, (size_t)r->n_columns + 1, sizeof *all, err);
+    if (!all) return err->code;
+    for (uint32_t i = 0; i < r->n_columns; i++) all[i] = i;
+    pennon_status st = file_load_columns(c, r, all, r->n_columns, err);
+    mem_free(c->mem, all);
+    return st;
+}
+
+pennon_status file_inspect_json(const struct call *c, struct file_reader *r, struct buf *out, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    struct column_names names = {NULL, r->n_columns};
+    const struct schema *schema = NULL;
+    TRY_NEW(names.fields, mem_calloc(c->mem, (size_t)r->n_columns + 1, sizeof *names.fields, err));
+    if (r->version != STORAGE_LEGACY) {
+        TRY(file_reader_schema(c, r, &schema, err));
+        TRY(schema_walk_columns(schema, r->version, note_column, &names, err));
+        TRY(load_all(c, r, err));
+    }
+    TRY(buf_printf(out, err, "{\"path\": "));
+    TRY(put_text(out, r->path, err));
+    TRY(buf_printf(out, err, ", \"version\": \"%u.%u\", \"rows\": %" PRIu64 ", \"size\": %" PRIu64 ", \"global_buffers\": [", r->version >> 16,
+                   r->version & 0xffff, r->rows, r->size));
+    for (uint32_t i = 0; i < r->n_globals; i++) {
+        TRY(buf_printf(out, err, "%s{\"offset\": %" PRIu64 ", \"size\": %" PRIu64 "}", i ? ", " : "", r->globals[i].offset, r->globals[i].size));
+    }
+    TRY(buf_printf(out, err, "], \"columns\": ["));
+    for (uint32_t i = 0; i < r->n_columns && r->version != STORAGE_LEGACY; i++) {
+        if (i) TRY(buf_printf(out, err, ", "));
+        TRY(column_json(r, i, names.fields[i], out, err));
+    }
+    TRY(buf_printf(out, err, "]}"));
+done:
+    mem_free(c->mem, names.fields);
+    return st;
+}
+
+/* ---- verify ---- */
+
+struct verifying {
+    const struct call *c;
+    struct file_reader *r;
+    finding_fn finding;
+    void *ctx;
+};
+
+/* A fault of the data is reported and forgotten; anything else ends the walk. */
+static pennon_status report(struct verifying *v, pennon_status st, pennon_error *err)
+{
+    if (st != PENNON_CORRUPT && st != PENNON_NOT_SUPPORTED && st != PENNON_INVALID_ARGUMENT) return st;
+    (void)error_where(err, NULL, v->r->path, PENNON_NOWHERE, PENNON_NOWHERE, PENNON_NOWHERE);
+    v->finding(v->ctx, err);
+    pennon_error_clear(err);
+    return PENNON_OK;
+}
+
+/* Read all rows of one top-level field, in steps; after a fault the field is left. */
+static pennon_status verify_field(struct verifying *v, const struct schema *all, const struct field *f, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    struct schema *one = NULL;
+    struct file_projection *p = NULL;
+    TRY(schema_project_ids(v->c->mem, all, &f->id, 1, &one, err));
+    TRY(file_projection_new(v->r, one, NULL, BLOB_AS_BYTES, v->c->mem, &p, err));
+    for (uint64_t at = 0; at < v->r->rows; at += VERIFY_ROWS) {
+        struct row_range rows = {at, min_u64(v->r->rows, at + VERIFY_ROWS)};
+        struct ArrowArray batch = {0};
+        TRY(call_check(v->c, err));
+        TRY(file_read(v->c, v->r, p, &rows, 1, &batch, err));
+        st = array_validate(file_projection_arrow(p), &batch, ARRAY_VALIDATE_FULL, err);
+        array_release(&batch);
+        if (st != PENNON_OK) {
+            if (st == PENNON_INVALID_ARGUMENT) st = err->code = PENNON_CORRUPT;
+            (void)error_prefix(err, "field '%s', rows from %" PRIu64, f->name, at);
+            goto done;
+        }
+    }
+done:
+    file_projection_free(p);
+    schema_release(one);
+    return report(v, st, err);
+}
+
+/* Page buffers must be aligned from 2.1 on, and must not overlap one another within a page. */
+static pennon_status verify_places(struct verifying *v, pennon_error *err)
+{
+    struct file_reader *r = v->r;
+    for (uint32_t i = 0; i < r->n_columns; i++) {
+        const struct file_column *col = &r->columns[i];
+        for (size_t p = 0; p < col->n_pages; p++) {
+            for (uint32_t b = 0; b < col->pages[p].n_buffers; b++) {
+                uint64_t at = col->pages[p].buffers[b].offset;
+                if (r->version < STORAGE_2_1 || at % 64 == 0) continue;
+                pennon_status st = error_set(err, PENNON_CORRUPT, "page buffer %u at byte %" PRIu64 ", which is no multiple of 64", b, at);
+                (void)error_where(err, NULL, r->path, i, (int64_t)p, (int64_t)at);
+                TRY_RETURN(report(v, st, err));
+            }
+        }
+        if (col->n_pages && col->starts[col->n_pages] % max_u64(r->rows, 1) != 0) {
+            pennon_status st = error_set(err, PENNON_CORRUPT, "pages of %" PRIu64 " rows in a file of %" PRIu64, col->starts[col->n_pages], r->rows);
+            (void)error_where(err, NULL, r->path, i, PENNON_NOWHERE, PENNON_NOWHERE);
+            if (r->version >= STORAGE_2_1) TRY_RETURN(report(v, st, err));
+            pennon_error_clear(err);
+        }
+    }
+    return PENNON_OK;
+}
+
+pennon_status file_verify(const struct call *c, struct file_reader *r, finding_fn finding, void *ctx, pennon_error *err)
+{
+    struct verifying v = {c, r, finding, ctx};
+    const struct schema *schema = NULL;
+    if (r->version != STORAGE_LEGACY) {
+        TRY_RETURN(report(&v, load_all(c, r, err), err));
+        TRY_RETURN(verify_places(&v, err));
+    }
+    pennon_status st = file_reader_schema(c, r, &schema, err);
+    if (st != PENNON_OK) return report(&v, st, err);
+    for (size_t i = 0; i < schema->n_fields; i++) {
+        TRY_RETURN(verify_field(&v, schema, schema->fields[i], err));
+        call_progress(c, i + 1, schema->n_fields);
+    }
+    return PENNON_OK;
+}
