@@ -196,11 +196,18 @@ static pennon_status values_number(const struct leaf_in *in, uint64_t budget, ui
     uint64_t items = 0; /* bytes of the entries, with their offsets */
     *found = false;
     if (variable) items = leaf_offset_width(in);
+    struct bytes previous = {0};
     for (uint64_t i = 0; i < in->n; i++) {
+        const struct bytes value = value_bytes(in, i);
         const size_t before = set->n;
-        TRY_RETURN(set_find(set, in, i, budget, &indices[i], err));
-        if (indices[i] == DICTIONARY_NULL) return PENNON_OK;
-        if (set->n > before) items += value_bytes(in, i).size + (variable ? leaf_offset_width(in) : 0);
+        if (i > 0 && bytes_equal(value, previous)) {
+            indices[i] = indices[i - 1]; /* runs need no lookup */
+        } else {
+            TRY_RETURN(set_find(set, in, i, budget, &indices[i], err));
+            if (indices[i] == DICTIONARY_NULL) return PENNON_OK;
+        }
+        previous = value;
+        if (set->n > before) items += value.size + (variable ? leaf_offset_width(in) : 0);
         if (items + (i + 1) * DICT_INDEX_BYTES > most_bytes) return PENNON_OK;
     }
     *found = true;

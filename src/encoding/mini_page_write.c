@@ -17,7 +17,8 @@
  * Source: spec file-format 6.1. */
 #include "encoding/page_parts.h"
 
-#define FILL 0xFE /* official's padding byte inside chunks */
+#define LEVEL_BLOCK 256u /* levels counted at a time */
+#define FILL 0xFE        /* official's padding byte inside chunks */
 #define SMALL_CHUNK_MAX 32768u
 #define LARGE_CHUNK_MAX (UINT64_C(1) << 31)
 
@@ -42,10 +43,16 @@ static pennon_status pad_to_8(struct buf *b, size_t start, pennon_error *err)
 /* Levels that go with the next `values` values. */
 static uint64_t chunk_levels(const struct page_levels *l, uint64_t at, uint64_t values, bool last)
 {
-    uint64_t n = 0;
+    uint64_t n = 0, taken = 0;
     if (last) return l->n_levels - at;
     if (!l->def || l->max_rep == 0) return values;
-    for (uint64_t taken = 0; taken < values; n++) taken += l->def[at + n] <= l->max_visible;
+    const uint16_t *def = l->def + at;
+    /* Whole blocks as long as they cannot reach the count, then one by one. */
+    while (values - taken > LEVEL_BLOCK) {
+        for (uint64_t i = 0; i < LEVEL_BLOCK; i++) taken += def[n + i] <= l->max_visible;
+        n += LEVEL_BLOCK;
+    }
+    for (; taken < values; n++) taken += def[n] <= l->max_visible;
     return n;
 }
 
@@ -54,18 +61,16 @@ static pennon_status index_append(struct mini_writer *m, uint64_t at, uint64_t n
 {
     const uint16_t *rep = m->levels->rep + at;
     const uint16_t row = m->levels->max_rep;
-    uint64_t ends = 0, partial = 0, newest = UINT64_MAX;
+    uint64_t ends = 0, partial = 0;
     uint8_t entry[16];
     ASSERT(n > 0);
-    for (uint64_t i = 0; i < n; i++) {
-        if (rep[i] != row) continue;
-        ends += i > 0;
-        newest = i;
-    }
+    for (uint64_t i = 1; i < n; i++) ends += rep[i] == row;
     if (last) {
         ends++;
     } else {
-        partial = newest == UINT64_MAX ? n : n - newest;
+        /* Positions from the newest row on; all when no row begins here. */
+        partial = 1;
+        while (partial < n && rep[n - partial] != row) partial++;
     }
     /* A row that begins here shows that the one before was whole. */
     if (!first && rep[0] == row) {

@@ -314,51 +314,75 @@ struct pieces {
     bool over_budget; /* a single row has too many levels */
 };
 
-/* Take a row into the current piece, or begin another. */
-static pennon_status piece_row(struct mem *mem, struct pieces *p, struct piece *current, bool *structural, uint64_t budget,
-                               uint64_t n_levels, uint64_t n_values, pennon_error *err)
+/* Positions with a value slot among levels [from, to). */
+static uint64_t visible_count(const struct levels *l, uint64_t from, uint64_t to)
 {
-    const bool row_structural = n_levels > n_values;
-    if (row_structural && n_levels > budget) p->over_budget = true;
-    if (current->n_rows > 0 && (*structural || row_structural) && current->n_levels + n_levels > budget) {
-        TRY_RETURN(mem_grow(mem, &p->items, &p->cap, p->n, sizeof *p->items, SIZE_MAX / sizeof *p->items, err));
-        p->items[p->n++] = *current;
-        *current = (struct piece){.row = current->row + current->n_rows,
-                                  .level = current->level + current->n_levels,
-                                  .value = current->value + current->n_values};
-        *structural = false;
+    uint64_t n = 0;
+    for (uint64_t i = from; i < to; i++) n += l->def[i] <= l->max_visible;
+    return n;
+}
+
+/* First row that begins at or behind a position; n_levels when there is none. */
+static uint64_t row_at_or_after(const struct levels *l, uint64_t at)
+{
+    while (at < l->n_levels && l->rep[at] != l->max_rep) at++;
+    return at;
+}
+
+/* The row that holds a position. */
+static uint64_t row_of(const struct levels *l, uint64_t at)
+{
+    while (l->rep[at] != l->max_rep) {
+        ASSERT(at > 0);
+        at--;
     }
-    current->n_rows++;
-    current->n_levels += n_levels;
-    current->n_values += n_values;
-    *structural |= row_structural;
+    return at;
+}
+
+/* Where a piece that begins at `start` ends: before the row that would take it over the budget, if there is a position without
+ * a value in the piece or in that row; else before the next row that has such a position. *over says that the first row alone is
+ * over the budget. */
+static uint64_t piece_end(const struct levels *l, uint64_t start, uint64_t budget, bool *over)
+{
+    if (l->n_levels - start <= budget) return l->n_levels;
+    const uint64_t row = row_of(l, start + budget);
+    const uint64_t next = row_at_or_after(l, start + budget + 1);
+    if (visible_count(l, start, next) < next - start) {
+        *over = row == start;
+        return row == start ? next : row;
+    }
+    uint64_t at = next;
+    while (at < l->n_levels && l->def[at] <= l->max_visible) at++;
+    return at == l->n_levels ? at : row_of(l, at);
+}
+
+static pennon_status piece_add(struct mem *mem, struct pieces *p, struct piece piece, pennon_error *err)
+{
+    TRY_RETURN(mem_grow(mem, &p->items, &p->cap, p->n, sizeof *p->items, SIZE_MAX / sizeof *p->items, err));
+    p->items[p->n++] = piece;
     return PENNON_OK;
 }
 
 /* Cut the levels at rows. One piece when the budget does not matter. */
 static pennon_status pieces_plan(struct mem *mem, const struct levels *l, struct pieces *p, pennon_error *err)
 {
-    struct piece current = {0};
-    bool structural = false;
     const bool whole = !l->rep || !l->def || l->n_values == 0 || l->n_levels == l->n_values;
     const uint64_t bits = bit_width(l->max_rep) + bit_width(l->max_def);
     const uint64_t budget = bits == 0 ? UINT64_MAX : min_u64(UINT16_MAX, LEVEL_BUDGET_BITS / bits);
-    for (uint64_t at = 0; !whole && at < l->n_levels;) {
-        uint64_t n = 0, values = 0;
-        do {
-            values += l->def[at + n] <= l->max_visible;
-            n++;
-        } while (at + n < l->n_levels && l->rep[at + n] != l->max_rep);
-        TRY_RETURN(piece_row(mem, p, &current, &structural, budget, n, values, err));
-        at += n;
+    struct piece next = {0};
+    while (!whole && !p->over_budget && next.level < l->n_levels) {
+        const uint64_t end = piece_end(l, next.level, budget, &p->over_budget);
+        ASSERT(end > next.level);
+        next.n_levels = end - next.level;
+        next.n_values = visible_count(l, next.level, end);
+        next.n_rows = 0;
+        for (uint64_t i = next.level; i < end; i++) next.n_rows += l->rep[i] == l->max_rep;
+        TRY_RETURN(piece_add(mem, p, next, err));
+        next = (struct piece){.row = next.row + next.n_rows, .level = end, .value = next.value + next.n_values};
     }
-    if (whole || p->over_budget) {
-        p->n = 0;
-        current = (struct piece){.n_rows = l->n_rows, .n_levels = l->n_levels, .n_values = l->n_values};
-    }
-    TRY_RETURN(mem_grow(mem, &p->items, &p->cap, p->n, sizeof *p->items, SIZE_MAX / sizeof *p->items, err));
-    p->items[p->n++] = current;
-    return PENNON_OK;
+    if (!whole && !p->over_budget) return PENNON_OK;
+    p->n = 0;
+    return piece_add(mem, p, (struct piece){.n_rows = l->n_rows, .n_levels = l->n_levels, .n_values = l->n_values}, err);
 }
 
 /* ---- a group of batches ---- */

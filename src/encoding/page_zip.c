@@ -101,7 +101,7 @@ pennon_status zip_plan(const struct page *p, struct page_plan *plan, pennon_erro
     size_t cap = 0;
     uint64_t last = 0;
     for (size_t i = 0; i < plan->n_rows; i++) {
-        uint64_t offset, size;
+        uint64_t offset = 0, size = 0;
         TRY_RETURN(row_span(p, &plan->rows[i], &offset, &size, err));
         CHECK_FILE_RETURN(offset >= last, "repetition index goes backwards at row %" PRIu64, plan->rows[i].start);
         last = offset + size;
@@ -207,9 +207,10 @@ static pennon_status decode_range(struct zip_decoder *d, uint64_t rows)
 {
     pennon_error *err = d->err;
     if (is_flat(d->page)) {
-        uint64_t before = d->out->n;
+        const uint64_t before = d->out->n;
         for (uint32_t i = 0; i < d->out->type->n_dims; i++) TRY_RETURN(leaf_append_item_validity(d->out, i, NULL, 0, rows, err));
         ASSERT(before == d->out->n);
+        UNUSED(before);
         return decode_flat(d, rows);
     }
     uint64_t starts = 0;
@@ -231,7 +232,7 @@ pennon_status zip_decode(const struct page *p, const struct page_plan *plan, con
     value_scratch_init(&d.scratch, p->mem);
     size_t range = 0;
     for (size_t i = 0; i < plan->n_rows; i++) {
-        uint64_t offset, size;
+        uint64_t offset = 0, size = 0;
         TRY(row_span(p, &plan->rows[i], &offset, &size, err));
         while (range + 1 < plan->n_ranges && offset >= plan->ranges[range].offset + plan->ranges[range].size && size > 0) range++;
         const uint8_t *base = plan->n_ranges ? bytes[range].data : NULL;

@@ -629,7 +629,7 @@ pennon_status block_decode_fixed(const struct ce_message *ce, struct bytes in, u
     }
     case CE_RLE: CHECK_FILE_RETURN(is_word(t_bits), "runs of %u bits", t_bits); return block_rle(ce->rle, in, n, t_bits, out, err);
     case CE_GENERAL: {
-        enum general_scheme scheme;
+        enum general_scheme scheme = GENERAL_NONE;
         TRY_RETURN(open_scheme(ce->general->compression, &scheme, err));
         CHECK_FILE_RETURN(ce->general->values && ce->general->values->which != CE_GENERAL, "general compression twice");
         struct buf plain;
@@ -654,7 +654,7 @@ static pennon_status block_variable(const struct ce_message *ce, struct bytes in
 {
     struct variable_view v;
     if (ce->which == CE_GENERAL) {
-        enum general_scheme scheme;
+        enum general_scheme scheme = GENERAL_NONE;
         TRY_RETURN(open_scheme(ce->general->compression, &scheme, err));
         CHECK_FILE_RETURN(ce->general->values && ce->general->values->which == CE_VARIABLE, "general compression of a dictionary that is not variable");
         struct buf plain;

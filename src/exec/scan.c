@@ -266,7 +266,7 @@ static pennon_status split_head(struct scan *s, pennon_error *err)
     if (j->status != PENNON_OK || j->rows.end == end) return PENNON_OK;
     /* Later batches are made as small as the one that fitted. */
     s->batch_rows = j->rows.end - j->rows.start;
-    struct job *rest;
+    struct job *rest = NULL;
     TRY_RETURN(new_job(s, j->fragment, (struct row_range){j->rows.end, end}, j->first_live, &rest, err));
     /* The ring has room for one more: it is made with a spare slot. */
     for (size_t i = s->count; i > 1; i--) s->queue[(s->head + i) % s->window] = s->queue[(s->head + i - 1) % s->window];
