@@ -107,15 +107,15 @@ pennon_status variable_chunk_open(struct bytes in, unsigned offset_width, uint64
                                   pennon_error *err) CHECKED;
 /* Offsets of values [first, first + n) rebased so that the first is `base`: n + 1 entries of `out_width` (4, 8) bytes in
  * machine order at `out`. OVER_BUDGET when the last does not fit a signed offset of that width. */
-pennon_status variable_offsets_copy(const struct variable_view *v, uint64_t first, uint64_t n, uint64_t base,
-                                    unsigned out_width, void *out, pennon_error *err) CHECKED;
+pennon_status variable_offsets_copy(const struct variable_view *v, uint64_t first, uint64_t n, uint64_t base, unsigned out_width,
+                                    void *out, pennon_error *err) CHECKED;
 /* Appends the block form. `offsets`: n + 1 of `offset_width` bytes in machine order, need not begin at 0; `data` is what they are
  * relative to. The form has the width of the offsets. */
-pennon_status variable_block_encode(unsigned offset_width, const void *offsets, uint64_t n, const uint8_t *data,
-                                    struct buf *out, pennon_error *err) CHECKED;
+pennon_status variable_block_encode(unsigned offset_width, const void *offsets, uint64_t n, const uint8_t *data, struct buf *out,
+                                    pennon_error *err) CHECKED;
 /* Appends one mini-block chunk, padded to the offset width inside (trap 18). */
-pennon_status variable_chunk_encode(unsigned offset_width, const void *offsets, uint64_t n, const uint8_t *data,
-                                    struct buf *out, pennon_error *err) CHECKED;
+pennon_status variable_chunk_encode(unsigned offset_width, const void *offsets, uint64_t n, const uint8_t *data, struct buf *out,
+                                    pennon_error *err) CHECKED;
 
 /* ---- FSST (8.10) ---- */
 
@@ -160,11 +160,9 @@ enum general_scheme { GENERAL_NONE = 0, GENERAL_LZ4 = 1, GENERAL_ZSTD = 2 }; /* 
 pennon_status general_decoded_size(enum general_scheme scheme, struct bytes in, uint64_t *size, pennon_error *err) CHECKED;
 /* Append the decoded bytes, at most `max`: more is CORRUPT. An empty input decodes to nothing. The size word is checked against
  * what the scheme could give before anything is allocated. */
-pennon_status general_decode(enum general_scheme scheme, struct bytes in, uint64_t max, struct buf *out,
-                             pennon_error *err) CHECKED;
+pennon_status general_decode(enum general_scheme scheme, struct bytes in, uint64_t max, struct buf *out, pennon_error *err) CHECKED;
 /* Append the framed form. `level` 0 = default. */
-pennon_status general_encode(enum general_scheme scheme, int level, struct bytes in, struct buf *out,
-                             pennon_error *err) CHECKED;
+pennon_status general_encode(enum general_scheme scheme, int level, struct bytes in, struct buf *out, pennon_error *err) CHECKED;
 
 /* ---- bits, least significant first ---- */
 

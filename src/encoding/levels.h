@@ -41,18 +41,18 @@ struct level_range {
 
 struct levels {
     struct mem *mem;
-    uint64_t n_rows;    /* top-level rows */
-    uint64_t n_levels;  /* positions; without lists the same as n_values */
-    uint64_t n_values;  /* positions with a value slot */
-    uint64_t n_valid;   /* values that are not null */
-    uint16_t *rep;      /* n_levels, or NULL when no layer is a list */
-    uint16_t *def;      /* n_levels, or NULL when all layers are valid and not empty */
+    uint64_t n_rows;   /* top-level rows */
+    uint64_t n_levels; /* positions; without lists the same as n_values */
+    uint64_t n_values; /* positions with a value slot */
+    uint64_t n_valid;  /* values that are not null */
+    uint16_t *rep;     /* n_levels, or NULL when no layer is a list */
+    uint16_t *def;     /* n_levels, or NULL when all layers are valid and not empty */
     uint32_t n_layers;
     uint32_t kinds[LAYERS_MAX]; /* LAYER_, leaf outward */
-    uint16_t max_rep;     /* list layers */
-    uint16_t max_def;     /* of the kinds */
-    uint16_t max_visible; /* positions with a higher level have no value slot */
-    uint64_t dimension;   /* product of the fixed size lists of struct */
+    uint16_t max_rep;           /* list layers */
+    uint16_t max_def;           /* of the kinds */
+    uint16_t max_visible;       /* positions with a higher level have no value slot */
+    uint64_t dimension;         /* product of the fixed size lists of struct */
     struct level_range *ranges; /* the values in order; neighbours are joined */
     size_t n_ranges;
     struct buf rep_buf, def_buf; /* owners of the above */

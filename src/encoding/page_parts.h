@@ -95,7 +95,7 @@ pennon_status dictionary_gather(struct arena *a, const struct leaf_type *type, c
 struct page_levels {
     const uint16_t *rep, *def; /* n_levels, or NULL */
     uint64_t n_levels, n_values, n_valid, n_rows;
-    uint64_t length;           /* Page.length */
+    uint64_t length; /* Page.length */
     const uint32_t *kinds;
     uint32_t n_layers;
     uint16_t max_rep, max_def, max_visible;
@@ -109,7 +109,8 @@ struct ce_message *ce_variable(struct arena *a, uint64_t offset_bits, pennon_err
 struct ce_message *ce_rle(struct arena *a, uint64_t bits, pennon_error *err) CHECKED;
 struct ce_message *ce_inline(struct arena *a, uint64_t bits, pennon_error *err) CHECKED;
 struct ce_message *ce_outline(struct arena *a, uint64_t bits, uint64_t width, pennon_error *err) CHECKED;
-struct ce_message *ce_fsst(struct arena *a, const uint8_t table[FSST_TABLE_SIZE], struct ce_message *values, pennon_error *err) CHECKED;
+struct ce_message *ce_fsst(struct arena *a, const uint8_t table[FSST_TABLE_SIZE], struct ce_message *values,
+                           pennon_error *err) CHECKED;
 struct ce_message *ce_general(struct arena *a, enum general_scheme scheme, bool has_level, int32_t level, struct ce_message *values,
                               pennon_error *err) CHECKED;
 struct ce_message *ce_fsl(struct arena *a, uint64_t items, bool has_validity, struct ce_message *values, pennon_error *err) CHECKED;
@@ -150,7 +151,8 @@ struct mini_values {
 void mini_values_init(struct mini_values *v, struct mem *mem);
 void mini_values_free(struct mini_values *v, struct mem *mem);
 /* n >= 1. Every chunk but the last holds a power of two of values, at least 2. */
-pennon_status mini_values_write(const struct page_writer *w, const struct leaf_in *in, struct mini_values *out, pennon_error *err) CHECKED;
+pennon_status mini_values_write(const struct page_writer *w, const struct leaf_in *in, struct mini_values *out,
+                                pennon_error *err) CHECKED;
 
 /* Whether text is to be FSST compressed, and doing it: `out` has the codes, borrowed from the two buffers. */
 bool fsst_is_wanted(const struct page_options *o, const struct leaf_in *in);
@@ -167,7 +169,7 @@ const char *zip_obstacle(const struct page_writer *w, const struct leaf_in *in);
 pennon_status zip_page_write(const struct page_writer *w, const struct leaf_in *in, const struct page_options *children,
                              const struct page_levels *levels, struct page_bytes *out, pennon_error *err) CHECKED;
 /* Indices (32 bits) and items when that is small enough; else *found = false. */
-pennon_status dictionary_encode(const struct page_writer *w, const struct leaf_in *in, struct leaf_in *indices, struct leaf_in *items,
-                                bool *found, pennon_error *err) CHECKED;
+pennon_status dictionary_encode(const struct page_writer *w, const struct leaf_in *in, struct leaf_in *indices,
+                                struct leaf_in *items, bool *found, pennon_error *err) CHECKED;
 
 #endif

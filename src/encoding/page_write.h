@@ -19,25 +19,31 @@
 
 /* ---- what the field's metadata asks for (section 10) ---- */
 
-enum page_compression { PAGE_COMPRESSION_AUTO, PAGE_COMPRESSION_NONE, PAGE_COMPRESSION_FSST, PAGE_COMPRESSION_LZ4, PAGE_COMPRESSION_ZSTD };
+enum page_compression {
+    PAGE_COMPRESSION_AUTO,
+    PAGE_COMPRESSION_NONE,
+    PAGE_COMPRESSION_FSST,
+    PAGE_COMPRESSION_LZ4,
+    PAGE_COMPRESSION_ZSTD
+};
 enum page_structure { PAGE_STRUCTURE_AUTO, PAGE_STRUCTURE_MINI_BLOCK, PAGE_STRUCTURE_FULL_ZIP };
 enum page_bss { PAGE_BSS_AUTO, PAGE_BSS_OFF, PAGE_BSS_ON };
 
 struct page_options {
     enum page_compression compression;
-    int32_t compression_level;   /* 0 = default */
+    int32_t compression_level; /* 0 = default */
     bool has_level;
     bool has_rle_threshold;
     double rle_threshold;
     enum page_bss bss;
-    uint64_t chunk_size;         /* bytes of a variable width chunk */
+    uint64_t chunk_size; /* bytes of a variable width chunk */
     uint64_t dict_divisor;
     double dict_size_ratio;
     enum page_compression dict_values_compression;
     int32_t dict_values_level;
     bool has_dict_values_level;
     enum page_structure structure;
-    bool binary;                 /* set by the caller for binary and large_binary: no automatic FSST */
+    bool binary; /* set by the caller for binary and large_binary: no automatic FSST */
 };
 
 void page_options_init(struct page_options *o);
@@ -90,8 +96,9 @@ struct page_set {
  * NOT_SUPPORTED names what the version or official's reader cannot hold: packed structs with variable children below 2.2, nulls inside packed
  * structs, blobs in 2.2 or in lists, one row with too many levels, values too large for a chunk that cannot be full-zip.
  * `out` is to be freed in any case. */
-pennon_status column_pages_write(struct mem *mem, const struct leaf_column *column, const struct page_options *options, uint32_t version,
-                                 const struct column_batch *batches, size_t n_batches, struct page_set *out, pennon_error *err) CHECKED;
+pennon_status column_pages_write(struct mem *mem, const struct leaf_column *column, const struct page_options *options,
+                                 uint32_t version, const struct column_batch *batches, size_t n_batches, struct page_set *out,
+                                 pennon_error *err) CHECKED;
 void page_set_free(struct page_set *s);
 
 #endif

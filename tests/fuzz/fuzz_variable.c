@@ -34,8 +34,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const uint64_t n = form & 8 ? UINT64_MAX - fuzz_u16(&in) : fuzz_u16(&in);
     uint8_t *bytes = fuzz_copy(in.at, in.left);
     const struct bytes whole = bytes_of(bytes, in.left);
-    const pennon_status st = form & 1 ? variable_block_open(whole, n, &view, &err)
-                                      : variable_chunk_open(whole, form & 2 ? 4 : 8, n, &view, &err);
+    const pennon_status st =
+        form & 1 ? variable_block_open(whole, n, &view, &err) : variable_chunk_open(whole, form & 2 ? 4 : 8, n, &view, &err);
     if (st == PENNON_OK) use_view(&view, mem, &err);
     free(bytes);
     pennon_error_clear(&err);

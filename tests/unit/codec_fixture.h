@@ -55,9 +55,9 @@ static inline uint64_t scramble(uint64_t x)
     return x ^ (x >> 31);
 }
 
-#define assert_ok(f, call)                                                                                             \
-    do {                                                                                                               \
-        if ((call) != PENNON_OK) fail_msg("%s", (f)->err.message);                                                     \
+#define assert_ok(f, call)                                         \
+    do {                                                           \
+        if ((call) != PENNON_OK) fail_msg("%s", (f)->err.message); \
     } while (0)
 
 #endif

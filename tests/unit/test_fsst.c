@@ -19,8 +19,8 @@ static void texts_free(struct texts *t)
 /* Texts of words, with empty ones and some long ones between. */
 static struct texts texts_words(size_t n)
 {
-    static const char *const words[] = {"http://", "www.", "example", ".com/", "search?", "q=", "lance", "format", " the ",
-                                        "quick",   "fox",  "\xc3\xa9",  "0",     "42",      "-",  "_"};
+    static const char *const words[] = {"http://", "www.",  "example", ".com/",    "search?", "q=", "lance", "format",
+                                        " the ",   "quick", "fox",     "\xc3\xa9", "0",       "42", "-",     "_"};
     struct texts t = {calloc(n + 1, 4), malloc(n * 600 + 1), n, 0};
     for (size_t i = 0; i < n; i++) {
         const size_t count = i % 50 == 7 ? 90 : scramble(i) % 9;
@@ -228,12 +228,9 @@ static void test_encoding_fsst__refuses_tables(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FIXTURE_TEST(test_encoding_fsst__round_trip_words),
-        FIXTURE_TEST(test_encoding_fsst__round_trip_noise),
-        FIXTURE_TEST(test_encoding_fsst__train_is_deterministic),
-        FIXTURE_TEST(test_encoding_fsst__codes),
-        FIXTURE_TEST(test_encoding_fsst__tight_maximum),
-        FIXTURE_TEST(test_encoding_fsst__stored_values),
+        FIXTURE_TEST(test_encoding_fsst__round_trip_words),       FIXTURE_TEST(test_encoding_fsst__round_trip_noise),
+        FIXTURE_TEST(test_encoding_fsst__train_is_deterministic), FIXTURE_TEST(test_encoding_fsst__codes),
+        FIXTURE_TEST(test_encoding_fsst__tight_maximum),          FIXTURE_TEST(test_encoding_fsst__stored_values),
         FIXTURE_TEST(test_encoding_fsst__refuses_tables),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,8 +19,8 @@ static void array_init(struct array *x, int64_t n, int64_t n_buffers, const void
     x->buffers[0] = validity;
     x->buffers[1] = second;
     x->buffers[2] = third;
-    x->a = (struct ArrowArray){.length = n, .null_count = validity ? -1 : 0, .n_buffers = n_buffers, .buffers = x->buffers,
-                               .children = x->children};
+    x->a = (struct ArrowArray){
+        .length = n, .null_count = validity ? -1 : 0, .n_buffers = n_buffers, .buffers = x->buffers, .children = x->children};
 }
 
 static void array_child(struct array *x, struct array *child) { x->children[x->a.n_children++] = &child->a; }
@@ -37,8 +37,8 @@ struct trip {
     uint32_t version;
     struct page_set pages;
     struct leaf_out out;
-    uint32_t layout;          /* of the first page: LAYOUT_ */
-    uint32_t encoding;        /* of its values: CE_, or 0 */
+    uint32_t layout;   /* of the first page: LAYOUT_ */
+    uint32_t encoding; /* of its values: CE_, or 0 */
     bool has_dictionary;
 };
 
@@ -87,7 +87,8 @@ static void ranges_take(const struct page_bytes *p, const struct page_buffer *wh
     }
 }
 
-static void page_read_rows(struct trip *t, const struct page_bytes *p, const struct row_range *rows, size_t n_rows, struct leaf_out *out)
+static void page_read_rows(struct trip *t, const struct page_bytes *p, const struct row_range *rows, size_t n_rows,
+                           struct leaf_out *out)
 {
     struct fixture *f = t->f;
     struct page_buffer where[PAGE_BUFFERS_MAX], init[PAGE_INIT_MAX];
@@ -100,7 +101,10 @@ static void page_read_rows(struct trip *t, const struct page_bytes *p, const str
         where[b] = (struct page_buffer){at, p->buffers[b].size};
         at += round_up(p->buffers[b].size, 64) + 64;
     }
-    const struct page_desc desc = {.rows = p->length, .priority = p->first_row, .buffers = where, .n_buffers = p->n_buffers,
+    const struct page_desc desc = {.rows = p->length,
+                                   .priority = p->first_row,
+                                   .buffers = where,
+                                   .n_buffers = p->n_buffers,
                                    .layout = bytes_of(p->layout.data, p->layout.size)};
     assert_ok(f, page_open(f->mem, &desc, t->column.type, t->column.specs, t->column.n_layers, &page, &f->err));
     page_init_ranges(page, init, &n_init);
@@ -166,10 +170,18 @@ static void test_encoding_page_write__fixed(void **state)
 {
     struct fixture *f = *state;
     static const struct fixed_case cases[] = {
-        {1, 8, 1, CE_FLAT, false},          {1, 3, 1, CE_INLINE_BITPACKING, false},  {2, 16, 20, CE_RLE, false},
-        {4, 10, 1, CE_INLINE_BITPACKING, false}, {4, 32, 1, CE_FLAT, false},         {4, 30, 50, CE_RLE, false},
-        {8, 40, 1, CE_INLINE_BITPACKING, false}, {8, 64, 1, CE_FLAT, false},         {8, 5, 1, CE_INLINE_BITPACKING, true},
-        {3, 24, 1, CE_FLAT, false},         {300, 64, 1, CE_FLAT, false},            {32, 64, 3, CE_FLAT, false},
+        {1, 8, 1, CE_FLAT, false},
+        {1, 3, 1, CE_INLINE_BITPACKING, false},
+        {2, 16, 20, CE_RLE, false},
+        {4, 10, 1, CE_INLINE_BITPACKING, false},
+        {4, 32, 1, CE_FLAT, false},
+        {4, 30, 50, CE_RLE, false},
+        {8, 40, 1, CE_INLINE_BITPACKING, false},
+        {8, 64, 1, CE_FLAT, false},
+        {8, 5, 1, CE_INLINE_BITPACKING, true},
+        {3, 24, 1, CE_FLAT, false},
+        {300, 64, 1, CE_FLAT, false},
+        {32, 64, 3, CE_FLAT, false},
     };
     for (size_t c = 0; c < ARRAY_LEN(cases); c++) {
         const struct fixed_case *k = &cases[c];
@@ -648,7 +660,8 @@ static void test_encoding_page_write__blobs(void **state)
 
 /* ---- options ---- */
 
-static pennon_status option(struct fixture *f, struct page_options *o, const char *key, const char *value, bool top, uint32_t version)
+static pennon_status option(struct fixture *f, struct page_options *o, const char *key, const char *value, bool top,
+                            uint32_t version)
 {
     const struct field_pair pair = {bytes_str(key), bytes_str(value)};
     return page_options_read(o, &pair, 1, top, version, &f->err);
