@@ -19,7 +19,7 @@ struct array_slot {
 };
 
 struct array_private {
-    struct mem *mem; /* retained */
+    struct mem *mem;             /* retained */
     struct shared_array *shared; /* slices: reference, else NULL */
     struct ArrowArray dictionary;
     struct ArrowArray **child_pointers;
@@ -192,8 +192,9 @@ pennon_status array_record(struct ArrowArray *columns, size_t n, int64_t length,
     memset(out, 0, sizeof *out);
     for (size_t i = 0; i < n; i++) {
         if (columns[i].length != length) {
-            return error_set(err, PENNON_INVALID_ARGUMENT, "record batch: column %zu has %" PRId64 " rows where others have %" PRId64,
-                             i, columns[i].length, length);
+            return error_set(err, PENNON_INVALID_ARGUMENT,
+                             "record batch: column %zu has %" PRId64 " rows where others have %" PRId64, i, columns[i].length,
+                             length);
         }
     }
     TRY_RETURN(array_new(out, 1, n, mem, err));
@@ -263,7 +264,8 @@ static pennon_status nulls_of_run_ends(const struct ArrowSchema *schema, int64_t
     TRY_RETURN(arrow_type_of(schema->children[0], &ends, err));
     most = ends.bit_width == 16 ? INT16_MAX : ends.bit_width == 32 ? INT32_MAX : INT64_MAX;
     if (length > most) {
-        return error_set(err, PENNON_INVALID_ARGUMENT, "field '%s': %" PRId64 " rows do not fit its run ends", field_name(schema), length);
+        return error_set(err, PENNON_INVALID_ARGUMENT, "field '%s': %" PRId64 " rows do not fit its run ends", field_name(schema),
+                         length);
     }
     TRY_RETURN(array_new(out->children[0], 2, 0, mem, err));
     uint8_t *end = array_make_buffer(out->children[0], 1, 8, err);
@@ -319,7 +321,8 @@ static pennon_status fill_nulls(const struct ArrowSchema *schema, const struct a
     return PENNON_OK;
 }
 
-pennon_status array_nulls(const struct ArrowSchema *schema, int64_t length, struct mem *mem, struct ArrowArray *out, pennon_error *err)
+pennon_status array_nulls(const struct ArrowSchema *schema, int64_t length, struct mem *mem, struct ArrowArray *out,
+                          pennon_error *err)
 {
     struct arrow_type type;
     ASSERT(length >= 0);

@@ -23,23 +23,26 @@
 
 static pennon_status bad(const struct ArrowSchema *s, pennon_error *err, const char *what)
 {
-    return error_set(err, PENNON_INVALID_ARGUMENT, "Arrow array: field '%.128s' (format '%.64s'): %s", field_name(s), s->format, what);
+    return error_set(err, PENNON_INVALID_ARGUMENT, "Arrow array: field '%.128s' (format '%.64s'): %s", field_name(s), s->format,
+                     what);
 }
 
 static pennon_status bad_row(const struct ArrowSchema *s, pennon_error *err, const char *what, int64_t row)
 {
-    return error_set(err, PENNON_INVALID_ARGUMENT, "Arrow array: field '%.128s' (format '%.64s'), row %" PRId64 ": %s", field_name(s),
-                     s->format, row, what);
+    return error_set(err, PENNON_INVALID_ARGUMENT, "Arrow array: field '%.128s' (format '%.64s'), row %" PRId64 ": %s",
+                     field_name(s), s->format, row, what);
 }
 
 /* ----------------------------------------------------------------------------------------------------------- shape */
 
-static pennon_status check_counts(const struct ArrowSchema *s, const struct ArrowArray *a, const struct arrow_type *t, pennon_error *err)
+static pennon_status check_counts(const struct ArrowSchema *s, const struct ArrowArray *a, const struct arrow_type *t,
+                                  pennon_error *err)
 {
     size_t buffers = arrow_type_buffers(t);
     bool count_ok = t->layout == LAYOUT_VIEW ? a->n_buffers >= 3 && a->n_buffers <= INT32_MAX : a->n_buffers == (int64_t)buffers;
     if (t->layout == LAYOUT_NULL) count_ok = a->n_buffers >= 0; /* some producers give it a validity buffer */
-    if (a->length < 0 || a->offset < 0 || a->length > INT64_MAX / 2 || a->offset > INT64_MAX / 2) return bad(s, err, "length or offset out of range");
+    if (a->length < 0 || a->offset < 0 || a->length > INT64_MAX / 2 || a->offset > INT64_MAX / 2)
+        return bad(s, err, "length or offset out of range");
     if (!count_ok) return bad(s, err, "wrong number of buffers");
     if (a->n_buffers > 0 && a->buffers == NULL) return bad(s, err, "the buffers are missing");
     if (a->n_children != s->n_children) return bad(s, err, "the number of children differs from the schema's");
@@ -54,10 +57,12 @@ static pennon_status check_counts(const struct ArrowSchema *s, const struct Arro
 }
 
 /* The product of slots and width fits, and the value buffer is there when it has bytes. */
-static pennon_status check_value_buffer(const struct ArrowSchema *s, const struct ArrowArray *a, size_t i, uint64_t width, pennon_error *err)
+static pennon_status check_value_buffer(const struct ArrowSchema *s, const struct ArrowArray *a, size_t i, uint64_t width,
+                                        pennon_error *err)
 {
     uint64_t bytes = 0;
-    if (mul_overflows((uint64_t)(a->offset + a->length) + 1, width, &bytes) || bytes > INT64_MAX) return bad(s, err, "too many rows");
+    if (mul_overflows((uint64_t)(a->offset + a->length) + 1, width, &bytes) || bytes > INT64_MAX)
+        return bad(s, err, "too many rows");
     if (a->length > 0 && width > 0 && a->buffers[i] == NULL) return bad(s, err, "a buffer is missing");
     return PENNON_OK;
 }
@@ -89,7 +94,8 @@ static pennon_status check_view_buffers(const struct ArrowSchema *s, const struc
     return PENNON_OK;
 }
 
-static pennon_status check_children_reach(const struct ArrowSchema *s, const struct ArrowArray *a, uint64_t per_row, pennon_error *err)
+static pennon_status check_children_reach(const struct ArrowSchema *s, const struct ArrowArray *a, uint64_t per_row,
+                                          pennon_error *err)
 {
     uint64_t need = 0;
     if (mul_overflows((uint64_t)(a->offset + a->length), per_row, &need)) return bad(s, err, "too many rows");
@@ -103,7 +109,8 @@ static pennon_status check_run_shape(const struct ArrowSchema *s, const struct A
 {
     const struct ArrowArray *ends = a->children[0];
     if (ends->length != a->children[1]->length) return bad(s, err, "run ends and values differ in number");
-    if (ends->null_count > 0 || (ends->null_count < 0 && ends->n_buffers > 0 && ends->buffers != NULL && ends->buffers[0] != NULL)) {
+    if (ends->null_count > 0 ||
+        (ends->null_count < 0 && ends->n_buffers > 0 && ends->buffers != NULL && ends->buffers[0] != NULL)) {
         return bad(s, err, "null run ends");
     }
     if (a->length > 0 && ends->length == 0) return bad(s, err, "rows without runs");
@@ -134,12 +141,8 @@ static pennon_status check_shape(const struct array_view *v, pennon_error *err)
     }
     case LAYOUT_FIXED_LIST: return check_children_reach(s, a, (uint64_t)v->type.fixed_size, err);
     case LAYOUT_STRUCT: return check_children_reach(s, a, 1, err);
-    case LAYOUT_SPARSE_UNION:
-        TRY_RETURN(check_value_buffer(s, a, 0, 1, err));
-        return check_children_reach(s, a, 1, err);
-    case LAYOUT_DENSE_UNION:
-        TRY_RETURN(check_value_buffer(s, a, 0, 1, err));
-        return check_value_buffer(s, a, 1, 4, err);
+    case LAYOUT_SPARSE_UNION: TRY_RETURN(check_value_buffer(s, a, 0, 1, err)); return check_children_reach(s, a, 1, err);
+    case LAYOUT_DENSE_UNION: TRY_RETURN(check_value_buffer(s, a, 0, 1, err)); return check_value_buffer(s, a, 1, 4, err);
     case LAYOUT_RUN_END: return check_run_shape(s, a, err);
     }
     return PENNON_OK;
@@ -209,7 +212,8 @@ static pennon_status check_views(const struct array_view *v, pennon_error *err)
         if (size <= VIEW_INLINE) continue;
         int32_t buffer = native_i32(view + 8);
         int32_t at = native_i32(view + 12);
-        if (buffer < 0 || buffer >= n || at < 0 || !range_inside((uint64_t)at, (uint64_t)size, (uint64_t)native_i64(sizes + (size_t)buffer * 8))) {
+        if (buffer < 0 || buffer >= n || at < 0 ||
+            !range_inside((uint64_t)at, (uint64_t)size, (uint64_t)native_i64(sizes + (size_t)buffer * 8))) {
             return bad_row(v->schema, err, "a view points outside of its buffer", i);
         }
         if (memcmp(view + 4, (const uint8_t *)v->array->buffers[2 + buffer] + at, 4) != 0) {
@@ -256,7 +260,8 @@ static pennon_status check_union(const struct array_view *v, pennon_error *err)
         if (id < 0 || child_of[id] < 0) return bad_row(v->schema, err, "an unknown type id", i);
         if (v->type.layout != LAYOUT_DENSE_UNION) continue;
         int32_t at = native_i32(v->bytes + (size_t)(v->offset + i) * 4);
-        if (at < 0 || at >= v->array->children[child_of[id]]->length) return bad_row(v->schema, err, "a union offset out of range", i);
+        if (at < 0 || at >= v->array->children[child_of[id]]->length)
+            return bad_row(v->schema, err, "a union offset out of range", i);
     }
     return PENNON_OK;
 }
@@ -318,7 +323,8 @@ static pennon_status validate(const struct ArrowSchema *schema, const struct Arr
     TRY_RETURN(check_counts(schema, array, &type, err));
     TRY_RETURN(array_view_peek(&v, schema, array, err));
     TRY_RETURN(check_shape(&v, err));
-    for (int64_t i = 0; i < array->n_children; i++) TRY_RETURN(validate(schema->children[i], array->children[i], level, dictionaries, err));
+    for (int64_t i = 0; i < array->n_children; i++)
+        TRY_RETURN(validate(schema->children[i], array->children[i], level, dictionaries, err));
     if (array->dictionary != NULL && dictionaries) TRY_RETURN(validate(schema->dictionary, array->dictionary, level, true, err));
     return level == ARRAY_VALIDATE_FULL ? check_values(&v, err) : PENNON_OK;
 }
@@ -339,7 +345,7 @@ pennon_status array_validate_indices_only(const struct ArrowSchema *schema, cons
  * chain of validities of the struct ancestors, 64 rows at a time. */
 
 struct null_chain {
-    const struct null_chain *up; /* or NULL */
+    const struct null_chain *up;   /* or NULL */
     const struct array_view *view; /* an ancestor whose rows run parallel to the field's */
 };
 
@@ -367,10 +373,12 @@ static uint64_t chain_word(const struct null_chain *chain, int64_t at, uint64_t 
     return word;
 }
 
-static pennon_status check_rows(const struct array_view *v, int64_t start, int64_t n, const struct null_chain *up, pennon_error *err);
+static pennon_status check_rows(const struct array_view *v, int64_t start, int64_t n, const struct null_chain *up,
+                                pennon_error *err);
 
 /* The child rows of a run of valid list rows. */
-static pennon_status check_list_rows(const struct array_view *v, const struct array_view *child, int64_t i, int64_t runs, pennon_error *err)
+static pennon_status check_list_rows(const struct array_view *v, const struct array_view *child, int64_t i, int64_t runs,
+                                     pennon_error *err)
 {
     bool scattered = v->type.layout == LAYOUT_LIST_VIEW32 || v->type.layout == LAYOUT_LIST_VIEW64;
     for (int64_t end = i + runs; i < end; i += scattered ? 1 : runs) {
@@ -431,14 +439,16 @@ static pennon_status check_run_children(const struct array_view *v, int64_t star
 }
 
 /* Rows [start, start + n) of a field below the ancestors `up`. */
-static pennon_status check_rows(const struct array_view *v, int64_t start, int64_t n, const struct null_chain *up, pennon_error *err)
+static pennon_status check_rows(const struct array_view *v, int64_t start, int64_t n, const struct null_chain *up,
+                                pennon_error *err)
 {
     struct null_chain chain = {up, v};
     if (!arrow_schema_nullable(v->schema) && v->null_count != 0) {
         for (int64_t at = start; at < start + n; at += 64) {
             uint64_t take = min_u64(64, (uint64_t)(start + n - at));
             uint64_t wrong = chain_word(up, at, take) & ~valid_word(v, at, take);
-            if (wrong != 0) return bad_row(v->schema, err, "a null in a field that is not nullable", at + (int64_t)__builtin_ctzll(wrong));
+            if (wrong != 0)
+                return bad_row(v->schema, err, "a null in a field that is not nullable", at + (int64_t)__builtin_ctzll(wrong));
         }
     }
     if (v->array->n_children == 0 || n == 0) return PENNON_OK;

@@ -97,14 +97,14 @@ enum arrow_unit { ARROW_SECOND = 0, ARROW_MILLI = 1, ARROW_MICRO = 2, ARROW_NANO
 struct arrow_type {
     enum arrow_id id;
     enum arrow_layout layout;
-    enum arrow_unit unit;    /* time32, time64, timestamp, duration */
-    enum arrow_id index;     /* dictionary: id of the index type, ARROW_INT8..ARROW_UINT64; else ARROW_NULL */
-    uint32_t bit_width;      /* LAYOUT_BITS: 1; LAYOUT_FIXED: 8 * bytes; else 0 */
-    int32_t precision;       /* decimals */
+    enum arrow_unit unit; /* time32, time64, timestamp, duration */
+    enum arrow_id index;  /* dictionary: id of the index type, ARROW_INT8..ARROW_UINT64; else ARROW_NULL */
+    uint32_t bit_width;   /* LAYOUT_BITS: 1; LAYOUT_FIXED: 8 * bytes; else 0 */
+    int32_t precision;    /* decimals */
     int32_t scale;
-    int32_t fixed_size;      /* fixed size binary: bytes; fixed size list: values a row; >= 0 */
-    const char *timezone;    /* timestamp: NUL-terminated, "" = none; else NULL */
-    const char *union_ids;   /* unions: the text "0,1,5", NUL-terminated; else NULL */
+    int32_t fixed_size;    /* fixed size binary: bytes; fixed size list: values a row; >= 0 */
+    const char *timezone;  /* timestamp: NUL-terminated, "" = none; else NULL */
+    const char *union_ids; /* unions: the text "0,1,5", NUL-terminated; else NULL */
 };
 
 /* Parse a format text of the C data interface. INVALID_ARGUMENT for texts that are no format. Never gives ARROW_DICTIONARY. */
@@ -147,8 +147,8 @@ pennon_status arrow_schema_validate(const struct ArrowSchema *schema, pennon_err
 
 /* A new owned field: `format` and `name` are copied, `n_children` empty child slots (release NULL) that the caller fills by
  * writing a schema into *out->children[i] (moving it in). `flags` are ARROW_FLAG_*. Free with arrow_schema_release. */
-pennon_status arrow_schema_new(struct ArrowSchema *out, const char *format, const char *name, int64_t flags,
-                               size_t n_children, struct mem *mem, pennon_error *err) CHECKED;
+pennon_status arrow_schema_new(struct ArrowSchema *out, const char *format, const char *name, int64_t flags, size_t n_children,
+                               struct mem *mem, pennon_error *err) CHECKED;
 /* The same from a parsed type (not ARROW_DICTIONARY). */
 pennon_status arrow_schema_new_type(struct ArrowSchema *out, const struct arrow_type *type, const char *name, int64_t flags,
                                     size_t n_children, struct mem *mem, pennon_error *err) CHECKED;
@@ -157,7 +157,7 @@ pennon_status arrow_schema_add_dictionary(struct ArrowSchema *schema, pennon_err
 /* Deep, owned copy of any valid schema. */
 pennon_status arrow_schema_copy(const struct ArrowSchema *schema, struct mem *mem, struct ArrowSchema *out,
                                 pennon_error *err) CHECKED;
-void arrow_schema_release(struct ArrowSchema *schema); /* idempotent */
+void arrow_schema_release(struct ArrowSchema *schema);                    /* idempotent */
 void arrow_schema_move(struct ArrowSchema *from, struct ArrowSchema *to); /* `to` is overwritten */
 /* Replace the name or the format of an owned schema. */
 pennon_status arrow_schema_set_name(struct ArrowSchema *schema, const char *name, pennon_error *err) CHECKED;
@@ -218,7 +218,7 @@ struct ArrowArray *array_dictionary_slot(struct ArrowArray *array);
 /* A hook that runs when the owned array itself (not a moved-out child) is released; at most one. */
 void array_on_release(struct ArrowArray *array, void (*fn)(void *), void *ctx);
 
-void array_release(struct ArrowArray *array); /* idempotent */
+void array_release(struct ArrowArray *array);                    /* idempotent */
 void array_move(struct ArrowArray *from, struct ArrowArray *to); /* `to` is overwritten */
 /* An array of `length` nulls, or of no rows, of any schema. Non-null children of structs get zero values. */
 pennon_status array_nulls(const struct ArrowSchema *schema, int64_t length, struct mem *mem, struct ArrowArray *out,
@@ -271,7 +271,7 @@ struct array_view {
     int64_t null_count;      /* exact; of LAYOUT_NULL = length; of unions and run ends 0 */
     const uint8_t *validity; /* bit offset + i; NULL = no row is null (or LAYOUT_NULL) */
     const uint8_t *data;     /* buffer 1: values, offsets, views; unions: the type ids; never offset */
-    const uint8_t *bytes;    /* buffer 2: bytes of LAYOUT_VAR*, sizes of list views, offsets of dense unions; may be NULL when empty */
+    const uint8_t *bytes; /* buffer 2: bytes of LAYOUT_VAR*, sizes of list views, offsets of dense unions; may be NULL when empty */
     struct array_view *children; /* n_children (or the dictionary) views when made by array_view_deep, else NULL */
 };
 
@@ -292,10 +292,7 @@ static inline bool array_view_is_null(const struct array_view *v, int64_t i)
 {
     return v->validity != NULL ? !bit_get(v->validity, (uint64_t)(v->offset + i)) : v->type.layout == LAYOUT_NULL;
 }
-static inline bool array_view_bool(const struct array_view *v, int64_t i)
-{
-    return bit_get(v->data, (uint64_t)(v->offset + i));
-}
+static inline bool array_view_bool(const struct array_view *v, int64_t i) { return bit_get(v->data, (uint64_t)(v->offset + i)); }
 /* First byte of row i of LAYOUT_FIXED. */
 static inline const uint8_t *array_view_fixed(const struct array_view *v, int64_t i)
 {
@@ -340,7 +337,8 @@ enum {
 pennon_status array_copy_range(const struct ArrowSchema *schema, const struct ArrowArray *array, int64_t offset, int64_t length,
                                unsigned flags, struct mem *mem, struct ArrowArray *out, pennon_error *err) CHECKED;
 /* Deep copy of a schema with views replaced by plain types. */
-pennon_status arrow_schema_plain(const struct ArrowSchema *schema, struct mem *mem, struct ArrowSchema *out, pennon_error *err) CHECKED;
+pennon_status arrow_schema_plain(const struct ArrowSchema *schema, struct mem *mem, struct ArrowSchema *out,
+                                 pennon_error *err) CHECKED;
 
 /* n >= 1 arrays of one schema after one another. Different dictionaries are put after one another, equal ones kept; an index type
  * or 32-bit offset that gets too small is INVALID_ARGUMENT. */
@@ -353,8 +351,8 @@ pennon_status array_concat(const struct ArrowSchema *schema, size_t n, const str
 pennon_status array_take(const struct ArrowSchema *schema, const struct ArrowArray *array, const uint64_t *indices, size_t n,
                          struct mem *mem, struct ArrowArray *out, pennon_error *err) CHECKED;
 /* The rows whose bit is set; bit bit_offset + i belongs to row i of array->length rows. */
-pennon_status array_filter(const struct ArrowSchema *schema, const struct ArrowArray *array, const uint8_t *bits, uint64_t bit_offset,
-                           struct mem *mem, struct ArrowArray *out, pennon_error *err) CHECKED;
+pennon_status array_filter(const struct ArrowSchema *schema, const struct ArrowArray *array, const uint8_t *bits,
+                           uint64_t bit_offset, struct mem *mem, struct ArrowArray *out, pennon_error *err) CHECKED;
 
 /* Same length, same nulls, same values bit for bit (NaN payloads and -0.0 count). Dictionaries compare by value (a null
  * index is not a null value), views by their bytes; values under nulls do not count. Two valid arrays of one schema. */
@@ -375,8 +373,8 @@ pennon_status array_sort(const struct ArrowSchema *const *schemas, const struct 
  * bool to integer, text and binary among plain, large and view, date32/date64, timestamp, time and duration units, decimals of
  * growing scale, null to anything, dictionary to its value type and back, fixed size list to list and lists of castable children, structs by
  * position. Anything else is NOT_SUPPORTED naming both types. */
-pennon_status array_cast(const struct ArrowSchema *from, const struct ArrowArray *array, const struct ArrowSchema *to, struct mem *mem,
-                         struct ArrowArray *out, pennon_error *err) CHECKED;
+pennon_status array_cast(const struct ArrowSchema *from, const struct ArrowArray *array, const struct ArrowSchema *to,
+                         struct mem *mem, struct ArrowArray *out, pennon_error *err) CHECKED;
 /* Decode one dictionary array (schema has a dictionary) to its value type. */
 pennon_status array_decode_dictionary(const struct ArrowSchema *schema, const struct ArrowArray *array, struct mem *mem,
                                       struct ArrowArray *out, pennon_error *err) CHECKED;
@@ -435,8 +433,8 @@ pennon_status stream_collect(struct ArrowArrayStream *stream, const struct Arrow
                              struct ArrowArray *out, pennon_error *err) CHECKED;
 /* A stream that gives batches of `rows` rows, or fewer (at least one) where `bytes` would be passed, counting each row with the mean size
  * of the batch it came in; the last is shorter. UINT64_MAX = no limit. Slices are zero-copy where a batch is cut, joined batches are copied. `in` is moved, on failure too. */
-pennon_status stream_rebatch(struct ArrowArrayStream *in, uint64_t rows, uint64_t bytes, struct mem *mem, struct ArrowArrayStream *out,
-                             pennon_error *err) CHECKED;
+pennon_status stream_rebatch(struct ArrowArrayStream *in, uint64_t rows, uint64_t bytes, struct mem *mem,
+                             struct ArrowArrayStream *out, pennon_error *err) CHECKED;
 
 /* --------------------------------------------------------------------------------------------------------------- IPC
  * The encapsulated message format, metadata version V5 (V4 is read). Little-endian. Dictionaries are delivered in the arrays, deltas
@@ -455,7 +453,7 @@ struct ipc_reader;
 struct ipc_reader *ipc_reader_open(struct bytes in, struct block *owner, struct mem *mem, pennon_error *err) CHECKED;
 /* Over a callback, stream or file format, read front to back; `ctx` must live as long as the reader. */
 struct ipc_reader *ipc_reader_open_pull(ipc_pull_fn pull, void *ctx, struct mem *mem, pennon_error *err) CHECKED;
-void ipc_reader_free(struct ipc_reader *r); /* NULL is allowed */
+void ipc_reader_free(struct ipc_reader *r);                              /* NULL is allowed */
 const struct ArrowSchema *ipc_reader_schema(const struct ipc_reader *r); /* borrowed; the top struct carries the metadata */
 /* Next record batch; out->release NULL at the end. */
 pennon_status ipc_reader_next(struct ipc_reader *r, struct ArrowArray *out, pennon_error *err) CHECKED;
@@ -465,19 +463,19 @@ pennon_status ipc_reader_to_stream(struct ipc_reader *r, void (*release_ctx)(voi
 
 enum { IPC_UNCOMPRESSED = 0, IPC_ZSTD = 1 };
 struct ipc_writer_options {
-    bool file;          /* file format with footer, else stream */
-    int compression;    /* IPC_UNCOMPRESSED, IPC_ZSTD */
-    int level;          /* of zstd; 0 = default */
+    bool file;       /* file format with footer, else stream */
+    int compression; /* IPC_UNCOMPRESSED, IPC_ZSTD */
+    int level;       /* of zstd; 0 = default */
 };
 struct ipc_writer;
 /* Writes the schema at once. `schema` (a struct; borrowed during the call) may hold any type. Options may be NULL. */
-struct ipc_writer *ipc_writer_new(const struct ArrowSchema *schema, const struct ipc_writer_options *options, ipc_sink_fn sink, void *ctx,
-                                  struct mem *mem, pennon_error *err) CHECKED;
+struct ipc_writer *ipc_writer_new(const struct ArrowSchema *schema, const struct ipc_writer_options *options, ipc_sink_fn sink,
+                                  void *ctx, struct mem *mem, pennon_error *err) CHECKED;
 /* One record batch, any offset. A dictionary that changed is written as a replacement (stream) and refused with
  * INVALID_ARGUMENT in a file. */
 pennon_status ipc_writer_write(struct ipc_writer *w, const struct ArrowArray *batch, pennon_error *err) CHECKED;
 pennon_status ipc_writer_finish(struct ipc_writer *w, pennon_error *err) CHECKED; /* end of stream, footer */
-void ipc_writer_free(struct ipc_writer *w); /* NULL is allowed */
+void ipc_writer_free(struct ipc_writer *w);                                       /* NULL is allowed */
 /* A schema message alone (encapsulated), and back, for places that keep a schema as bytes. */
 pennon_status ipc_schema_encode(const struct ArrowSchema *schema, struct mem *mem, struct buf *out, pennon_error *err) CHECKED;
 pennon_status ipc_schema_decode(struct bytes in, struct mem *mem, struct ArrowSchema *out, pennon_error *err) CHECKED;

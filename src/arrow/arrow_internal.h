@@ -32,8 +32,18 @@ pennon_status array_view_peek_child(const struct array_view *parent, int64_t i, 
 bool array_view_has_nulls(const struct array_view *v);
 
 /* Integers of the machine's byte order at any alignment. */
-static inline int32_t native_i32(const void *p) { int32_t v; memcpy(&v, p, sizeof v); return v; }
-static inline int64_t native_i64(const void *p) { int64_t v; memcpy(&v, p, sizeof v); return v; }
+static inline int32_t native_i32(const void *p)
+{
+    int32_t v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+static inline int64_t native_i64(const void *p)
+{
+    int64_t v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
 static inline void native_put_i32(void *p, int32_t v) { memcpy(p, &v, sizeof v); }
 static inline void native_put_i64(void *p, int64_t v) { memcpy(p, &v, sizeof v); }
 
@@ -57,7 +67,8 @@ static inline int64_t view_offset(const struct array_view *v, int64_t slot)
 static inline int64_t view_data_buffers(const struct ArrowArray *a) { return a->n_buffers - 3; }
 
 /* array_validate FULL that takes dictionaries (not the indices into them) as checked already. */
-pennon_status array_validate_indices_only(const struct ArrowSchema *schema, const struct ArrowArray *array, pennon_error *err) CHECKED;
+pennon_status array_validate_indices_only(const struct ArrowSchema *schema, const struct ArrowArray *array,
+                                          pennon_error *err) CHECKED;
 
 /* ---- gather: runs of rows of several arrays become one array ---- */
 
@@ -95,14 +106,17 @@ struct gather {
 };
 
 /* `schema` is the schema of the sources. `out` is overwritten; nothing to release on failure. */
-pennon_status gather_spans(const struct gather *g, const struct ArrowSchema *schema, struct ArrowArray *out, pennon_error *err) CHECKED;
+pennon_status gather_spans(const struct gather *g, const struct ArrowSchema *schema, struct ArrowArray *out,
+                           pennon_error *err) CHECKED;
 /* Validity of the result into buffer 0 of `out` and out->null_count; no buffer when nothing is null. */
 pennon_status gather_validity(const struct gather *g, struct ArrowArray *out, pennon_error *err) CHECKED;
 /* Buffer 1 of fixed-width values; validity is in place. */
 pennon_status gather_fixed(const struct gather *g, size_t width, struct ArrowArray *out, pennon_error *err) CHECKED;
 /* The types whose rows are not plain buffers: unions, run ends (kernel_gather_rare.c), dictionaries (kernel_dictionary.c). */
-pennon_status gather_union(const struct gather *g, const struct ArrowSchema *schema, struct ArrowArray *out, pennon_error *err) CHECKED;
-pennon_status gather_run_ends(const struct gather *g, const struct ArrowSchema *schema, struct ArrowArray *out, pennon_error *err) CHECKED;
+pennon_status gather_union(const struct gather *g, const struct ArrowSchema *schema, struct ArrowArray *out,
+                           pennon_error *err) CHECKED;
+pennon_status gather_run_ends(const struct gather *g, const struct ArrowSchema *schema, struct ArrowArray *out,
+                              pennon_error *err) CHECKED;
 pennon_status gather_dictionary(const struct gather *g, const struct ArrowSchema *schema, struct ArrowArray *out,
                                 pennon_error *err) CHECKED;
 /* utf8_view and binary_view that stay views, and their plain form. */

@@ -248,7 +248,8 @@ static pennon_status validate_field(const struct ArrowSchema *s, unsigned depth,
     struct arrow_type type;
     int64_t expected = 0;
 
-    if (s == NULL || s->release == NULL) return error_set(err, PENNON_INVALID_ARGUMENT, "Arrow schema: a field is missing or released");
+    if (s == NULL || s->release == NULL)
+        return error_set(err, PENNON_INVALID_ARGUMENT, "Arrow schema: a field is missing or released");
     if (depth > ARROW_MAX_DEPTH) return invalid(s, "nested too deeply", err);
     if (++*fields > ARROW_MAX_FIELDS) return invalid(s, "the schema has too many fields", err);
     if (s->name != NULL && !utf8_valid((const uint8_t *)s->name, strlen(s->name))) return invalid(s, "the name is not UTF-8", err);
@@ -256,8 +257,8 @@ static pennon_status validate_field(const struct ArrowSchema *s, unsigned depth,
     TRY_RETURN(check_metadata(s, err));
     expected = expected_children(&type);
     if (s->n_children < 0 || (expected >= 0 && s->n_children != expected)) {
-        return error_set(err, PENNON_INVALID_ARGUMENT, "Arrow schema: field '%.128s' of type %s has %" PRId64 " children", field_name(s),
-                         arrow_id_name(type.id), s->n_children);
+        return error_set(err, PENNON_INVALID_ARGUMENT, "Arrow schema: field '%.128s' of type %s has %" PRId64 " children",
+                         field_name(s), arrow_id_name(type.id), s->n_children);
     }
     if (s->n_children > 0 && s->children == NULL) return invalid(s, "the children are missing", err);
     for (int64_t i = 0; i < s->n_children; i++) TRY_RETURN(validate_field(s->children[i], depth + 1, fields, err));

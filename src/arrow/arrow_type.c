@@ -175,6 +175,19 @@ static bool parse_decimal(const char *p, struct arrow_type *out)
     }
 }
 
+/* ts, a unit, a colon; the rest is the zone. */
+static bool parse_timestamp(const char *p, struct arrow_type *out)
+{
+    const char *unit = strchr(UNIT_LETTERS, p[2]);
+    if (unit == NULL) return false;
+    out->id = ARROW_TIMESTAMP;
+    out->layout = LAYOUT_FIXED;
+    out->bit_width = 64;
+    out->unit = (enum arrow_unit)(unit - UNIT_LETTERS);
+    out->timezone = p + 4;
+    return true;
+}
+
 /* Formats with parameters; false when it is none of them. */
 static bool parse_parametric(const char *format, struct arrow_type *out)
 {
@@ -189,16 +202,7 @@ static bool parse_parametric(const char *format, struct arrow_type *out)
         out->bit_width = (uint32_t)out->fixed_size * 8;
         return true;
     }
-    if (p[0] == 't' && p[1] == 's' && p[2] != '\0' && p[3] == ':') {
-        const char *unit = strchr(UNIT_LETTERS, p[2]);
-        if (unit == NULL) return false;
-        out->id = ARROW_TIMESTAMP;
-        out->layout = LAYOUT_FIXED;
-        out->bit_width = 64;
-        out->unit = (enum arrow_unit)(unit - UNIT_LETTERS);
-        out->timezone = p + 4;
-        return true;
-    }
+    if (p[0] == 't' && p[1] == 's' && p[2] != '\0' && p[3] == ':') return parse_timestamp(p, out);
     if (p[0] == '+' && p[1] == 'w' && p[2] == ':') {
         p += 3;
         out->id = ARROW_FIXED_SIZE_LIST;
@@ -263,7 +267,8 @@ pennon_status arrow_type_format(const struct arrow_type *type, struct buf *out, 
         break;
     case ARROW_DENSE_UNION:
     case ARROW_SPARSE_UNION:
-        TRY_RETURN(buf_printf(out, err, "+u%c:%s", type->id == ARROW_DENSE_UNION ? 'd' : 's', type->union_ids ? type->union_ids : ""));
+        TRY_RETURN(
+            buf_printf(out, err, "+u%c:%s", type->id == ARROW_DENSE_UNION ? 'd' : 's', type->union_ids ? type->union_ids : ""));
         break;
     default: {
         const char *format = NULL;

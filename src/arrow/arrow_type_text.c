@@ -17,17 +17,52 @@ struct type_name {
 
 /* The first name of a format is the one that is written. */
 static const struct type_name NAMES[] = {
-    {"null", "n"},         {"bool", "b"},           {"int8", "c"},          {"uint8", "C"},         {"int16", "s"},
-    {"uint16", "S"},       {"int32", "i"},          {"uint32", "I"},        {"int64", "l"},         {"uint64", "L"},
-    {"halffloat", "e"},    {"float", "f"},          {"double", "g"},        {"binary", "z"},        {"large_binary", "Z"},
-    {"binary_view", "vz"}, {"string", "u"},         {"large_string", "U"},  {"string_view", "vu"},  {"date32[day]", "tdD"},
-    {"date64[ms]", "tdm"}, {"time32[s]", "tts"},    {"time32[ms]", "ttm"},  {"time64[us]", "ttu"},  {"time64[ns]", "ttn"},
-    {"duration[s]", "tDs"},{"duration[ms]", "tDm"}, {"duration[us]", "tDu"},{"duration[ns]", "tDn"},{"month_interval", "tiM"},
-    {"day_time_interval", "tiD"}, {"month_day_nano_interval", "tin"},
+    {"null", "n"},
+    {"bool", "b"},
+    {"int8", "c"},
+    {"uint8", "C"},
+    {"int16", "s"},
+    {"uint16", "S"},
+    {"int32", "i"},
+    {"uint32", "I"},
+    {"int64", "l"},
+    {"uint64", "L"},
+    {"halffloat", "e"},
+    {"float", "f"},
+    {"double", "g"},
+    {"binary", "z"},
+    {"large_binary", "Z"},
+    {"binary_view", "vz"},
+    {"string", "u"},
+    {"large_string", "U"},
+    {"string_view", "vu"},
+    {"date32[day]", "tdD"},
+    {"date64[ms]", "tdm"},
+    {"time32[s]", "tts"},
+    {"time32[ms]", "ttm"},
+    {"time64[us]", "ttu"},
+    {"time64[ns]", "ttn"},
+    {"duration[s]", "tDs"},
+    {"duration[ms]", "tDm"},
+    {"duration[us]", "tDu"},
+    {"duration[ns]", "tDn"},
+    {"month_interval", "tiM"},
+    {"day_time_interval", "tiD"},
+    {"month_day_nano_interval", "tin"},
     /* also read */
-    {"boolean", "b"},      {"float16", "e"},        {"float32", "f"},       {"float64", "g"},       {"utf8", "u"},
-    {"large_utf8", "U"},   {"utf8_view", "vu"},     {"date32", "tdD"},      {"date64", "tdm"},      {"half", "e"},
-    {"int", "i"},          {"long", "l"},           {"date", "tdD"},
+    {"boolean", "b"},
+    {"float16", "e"},
+    {"float32", "f"},
+    {"float64", "g"},
+    {"utf8", "u"},
+    {"large_utf8", "U"},
+    {"utf8_view", "vu"},
+    {"date32", "tdD"},
+    {"date64", "tdm"},
+    {"half", "e"},
+    {"int", "i"},
+    {"long", "l"},
+    {"date", "tdD"},
 };
 
 static const char UNITS[4][3] = {"s", "ms", "us", "ns"};
@@ -62,6 +97,7 @@ static pennon_status put_map(const struct ArrowSchema *s, struct buf *out, penno
     TRY_RETURN(arrow_type_text(entries->children[0], out, err));
     TRY_RETURN(put(out, ", ", err));
     TRY_RETURN(arrow_type_text(entries->children[1], out, err));
+    if (!arrow_schema_nullable(entries->children[1])) TRY_RETURN(put(out, " not null", err));
     return put(out, s->flags & ARROW_FLAG_MAP_KEYS_SORTED ? ", keys_sorted>" : ">", err);
 }
 
@@ -69,7 +105,8 @@ static pennon_status put_dictionary(const struct ArrowSchema *s, const struct ar
 {
     TRY_RETURN(put(out, "dictionary<values=", err));
     TRY_RETURN(arrow_type_text(s->dictionary, out, err));
-    return buf_printf(out, err, ", indices=%s, ordered=%d>", arrow_id_name(t->index), (s->flags & ARROW_FLAG_DICTIONARY_ORDERED) != 0);
+    return buf_printf(out, err, ", indices=%s, ordered=%d>", arrow_id_name(t->index),
+                      (s->flags & ARROW_FLAG_DICTIONARY_ORDERED) != 0);
 }
 
 static pennon_status put_type(const struct ArrowSchema *s, const struct arrow_type *t, struct buf *out, pennon_error *err)
@@ -167,10 +204,12 @@ static bool take_number(struct type_parser *p, int32_t *out)
     return p->at > start;
 }
 
-static pennon_status parse_type(struct type_parser *p, const char *name, unsigned depth, struct ArrowSchema *out, pennon_error *err);
+static pennon_status parse_type(struct type_parser *p, const char *name, unsigned depth, struct ArrowSchema *out,
+                                pennon_error *err);
 
 /* "type", "name: type", each with " not null"; `name` stands where the text has none. */
-static pennon_status parse_field(struct type_parser *p, const char *name, unsigned depth, struct ArrowSchema *out, pennon_error *err)
+static pennon_status parse_field(struct type_parser *p, const char *name, unsigned depth, struct ArrowSchema *out,
+                                 pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     size_t start = p->at;
@@ -193,13 +232,15 @@ done:
     return st;
 }
 
-static pennon_status new_field(struct type_parser *p, const char *format, const char *name, size_t n_children, struct ArrowSchema *out, pennon_error *err)
+static pennon_status new_field(struct type_parser *p, const char *format, const char *name, size_t n_children,
+                               struct ArrowSchema *out, pennon_error *err)
 {
     return arrow_schema_new(out, format, name, ARROW_FLAG_NULLABLE, n_children, p->mem, err);
 }
 
 /* A list of one child: the format of a fixed size list is completed behind the child. */
-static pennon_status parse_list(struct type_parser *p, const char *format, const char *name, unsigned depth, struct ArrowSchema *out, pennon_error *err)
+static pennon_status parse_list(struct type_parser *p, const char *format, const char *name, unsigned depth,
+                                struct ArrowSchema *out, pennon_error *err)
 {
     bool fixed = format == NULL;
     TRY_RETURN(new_field(p, fixed ? "+w:0" : format, name, 1, out, err));
@@ -210,11 +251,12 @@ static pennon_status parse_list(struct type_parser *p, const char *format, const
         pennon_status st = PENNON_OK;
         struct arrow_type type = {.id = ARROW_FIXED_SIZE_LIST};
         struct buf text;
-        if (!take_char(p, '[') || !take_number(p, &type.fixed_size) || !take_char(p, ']') || type.fixed_size < 0) return wrong(p, "'[size]' is expected", err);
+        if (!take_char(p, '[') || !take_number(p, &type.fixed_size) || !take_char(p, ']') || type.fixed_size < 0)
+            return wrong(p, "'[size]' is expected", err);
         buf_init(&text, p->mem, BUF_NO_LIMIT);
         TRY(arrow_type_format(&type, &text, err));
         TRY(arrow_schema_set_format(out, (const char *)text.data, err));
-done:
+    done:
         buf_free(&text);
         return st;
     }
@@ -224,7 +266,8 @@ done:
 /* Most fields of a struct in a type text. */
 #define TEXT_FIELDS_MAX 4096u
 
-static pennon_status parse_struct(struct type_parser *p, const char *name, unsigned depth, struct ArrowSchema *out, pennon_error *err)
+static pennon_status parse_struct(struct type_parser *p, const char *name, unsigned depth, struct ArrowSchema *out,
+                                  pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct ArrowSchema *fields = NULL;
@@ -268,7 +311,8 @@ static pennon_status parse_map(struct type_parser *p, const char *name, unsigned
 }
 
 /* dictionary<values=T, indices=I, ordered=0>; also dictionary<T> with int32 indices. */
-static pennon_status parse_dictionary(struct type_parser *p, const char *name, unsigned depth, struct ArrowSchema *out, pennon_error *err)
+static pennon_status parse_dictionary(struct type_parser *p, const char *name, unsigned depth, struct ArrowSchema *out,
+                                      pennon_error *err)
 {
     struct arrow_type index;
     int32_t ordered = 0;
@@ -282,8 +326,8 @@ static pennon_status parse_dictionary(struct type_parser *p, const char *name, u
         pennon_status st = PENNON_OK;
         struct ArrowSchema indices = {0};
         (void)take_word(p, "indices=");
-        TRY_RETURN(parse_type(p, "", depth + 1, &indices, err));
-        st = arrow_type_of(&indices, &index, err);
+        st = parse_type(p, "", depth + 1, &indices, err);
+        if (st == PENNON_OK) st = arrow_type_of(&indices, &index, err);
         if (st == PENNON_OK && !arrow_id_is_integer(index.id)) st = wrong(p, "indices have to be integers", err);
         if (st == PENNON_OK) st = arrow_schema_set_format(out, indices.format, err);
         arrow_schema_release(&indices);
@@ -327,7 +371,8 @@ done:
 }
 
 /* decimal128(P, S) and its kin; decimal(P, S) is decimal128 up to 38 digits. */
-static pennon_status parse_decimal(struct type_parser *p, struct bytes word, const char *name, struct ArrowSchema *out, pennon_error *err)
+static pennon_status parse_decimal(struct type_parser *p, struct bytes word, const char *name, struct ArrowSchema *out,
+                                   pennon_error *err)
 {
     struct arrow_type type = {.id = ARROW_DECIMAL128};
     struct arrow_type check;
@@ -355,7 +400,8 @@ static pennon_status parse_decimal(struct type_parser *p, struct bytes word, con
 static pennon_status parse_fixed_binary(struct type_parser *p, const char *name, struct ArrowSchema *out, pennon_error *err)
 {
     struct arrow_type type = {.id = ARROW_FIXED_SIZE_BINARY};
-    if (!take_char(p, '[') || !take_number(p, &type.fixed_size) || !take_char(p, ']') || type.fixed_size < 0) return wrong(p, "'[bytes]' is expected", err);
+    if (!take_char(p, '[') || !take_number(p, &type.fixed_size) || !take_char(p, ']') || type.fixed_size < 0)
+        return wrong(p, "'[bytes]' is expected", err);
     return arrow_schema_new_type(out, &type, name, ARROW_FLAG_NULLABLE, 0, p->mem, err);
 }
 
@@ -374,7 +420,8 @@ static const char *plain_format(struct type_parser *p, struct bytes word)
             return NAMES[i].format;
         }
     }
-    for (size_t i = 0; i < ARRAY_LEN(NAMES); i++) {
+    /* "binary[4]" is not "binary". */
+    for (size_t i = 0; i < ARRAY_LEN(NAMES) && end == p->at; i++) {
         if (is_word(word, NAMES[i].name)) return NAMES[i].format;
     }
     return NULL;
@@ -406,7 +453,8 @@ static pennon_status parse_type(struct type_parser *p, const char *name, unsigne
     return wrong(p, "an unknown type", err);
 }
 
-pennon_status arrow_schema_from_text(struct bytes text, const char *name, struct mem *mem, struct ArrowSchema *out, pennon_error *err)
+pennon_status arrow_schema_from_text(struct bytes text, const char *name, struct mem *mem, struct ArrowSchema *out,
+                                     pennon_error *err)
 {
     struct type_parser p = {text, 0, mem};
     pennon_status st = PENNON_OK;

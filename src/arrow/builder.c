@@ -75,7 +75,8 @@ static pennon_status builder_setup(struct builder *b, const struct ArrowSchema *
     buf_init(&b->bytes, mem, BUF_NO_LIMIT);
     TRY(arrow_type_of(schema, &b->type, err));
     if (!layout_can_be_built(&b->type)) {
-        FAIL(PENNON_NOT_SUPPORTED, "field '%.128s': arrays of type %s cannot be built row by row", field_name(schema), arrow_id_name(b->type.id));
+        FAIL(PENNON_NOT_SUPPORTED, "field '%.128s': arrays of type %s cannot be built row by row", field_name(schema),
+             arrow_id_name(b->type.id));
     }
     TRY_NEW(b->name, mem_strdup(mem, field_name(schema), err));
     if (b->type.timezone != NULL) {
@@ -140,7 +141,8 @@ pennon_status builder_reserve(struct builder *b, int64_t rows, pennon_error *err
     size_t bytes = 0;
     ASSERT(rows >= 0);
     if (b->type.layout == LAYOUT_BITS) return buf_reserve(&b->values, (size_t)bitmap_bytes((uint64_t)(b->length + rows)), err);
-    if (size_mul_overflows((size_t)rows, value_width(&b->type), &bytes)) return error_set(err, PENNON_OVER_BUDGET, "%" PRId64 " rows are too many", rows);
+    if (size_mul_overflows((size_t)rows, value_width(&b->type), &bytes))
+        return error_set(err, PENNON_OVER_BUDGET, "%" PRId64 " rows are too many", rows);
     TRY_RETURN(buf_reserve(&b->values, b->values.size + bytes, err));
     if (b->type.layout != LAYOUT_STRUCT) return PENNON_OK;
     for (size_t i = 0; i < b->n_children; i++) TRY_RETURN(builder_reserve(&b->children[i], rows, err));
@@ -173,7 +175,8 @@ static pennon_status finish_row(struct builder *b, bool valid, pennon_error *err
 
 static pennon_status unfit(const struct builder *b, const char *what, pennon_error *err)
 {
-    return error_set(err, PENNON_INVALID_ARGUMENT, "field '%.128s': %s does not fit type %s", b->name, what, arrow_id_name(b->type.id));
+    return error_set(err, PENNON_INVALID_ARGUMENT, "field '%.128s': %s does not fit type %s", b->name, what,
+                     arrow_id_name(b->type.id));
 }
 
 /* The end of the bytes or child rows so far, as the next offset. */
@@ -286,12 +289,16 @@ pennon_status builder_append_int(struct builder *b, int64_t v, pennon_error *err
         unsigned bits = b->type.bit_width;
         bool fits = is_unsigned ? v >= 0 && (bits == 64 || (uint64_t)v >> bits == 0)
                                 : bits == 64 || (v >= -((int64_t)1 << (bits - 1)) && v < (int64_t)1 << (bits - 1));
-        if (!fits) return error_set(err, PENNON_INVALID_ARGUMENT, "field '%.128s': %" PRId64 " does not fit type %s", b->name, v, arrow_id_name(id));
+        if (!fits)
+            return error_set(err, PENNON_INVALID_ARGUMENT, "field '%.128s': %" PRId64 " does not fit type %s", b->name, v,
+                             arrow_id_name(id));
         return append_word(b, (uint64_t)v, err);
     }
     if (arrow_id_is_float(id)) {
         uint64_t magnitude = v < 0 ? (uint64_t)0 - (uint64_t)v : (uint64_t)v;
-        if (magnitude > exact_integers(id)) return error_set(err, PENNON_INVALID_ARGUMENT, "field '%.128s': %" PRId64 " is not exact in type %s", b->name, v, arrow_id_name(id));
+        if (magnitude > exact_integers(id))
+            return error_set(err, PENNON_INVALID_ARGUMENT, "field '%.128s': %" PRId64 " is not exact in type %s", b->name, v,
+                             arrow_id_name(id));
         return append_float(b, (double)v, err);
     }
     if (arrow_id_is_decimal(id)) return append_decimal(b, v, err);
@@ -302,7 +309,8 @@ pennon_status builder_append_uint(struct builder *b, uint64_t v, pennon_error *e
 {
     if (v <= INT64_MAX) return builder_append_int(b, (int64_t)v, err);
     if (b->type.id != ARROW_UINT64) {
-        return error_set(err, PENNON_INVALID_ARGUMENT, "field '%.128s': %" PRIu64 " does not fit type %s", b->name, v, arrow_id_name(b->type.id));
+        return error_set(err, PENNON_INVALID_ARGUMENT, "field '%.128s': %" PRIu64 " does not fit type %s", b->name, v,
+                         arrow_id_name(b->type.id));
     }
     return append_word(b, v, err);
 }
@@ -339,8 +347,8 @@ pennon_status builder_append_bytes(struct builder *b, struct bytes v, pennon_err
     case LAYOUT_VIEW: return append_view(b, v, err);
     case LAYOUT_FIXED:
         if (v.size != arrow_type_width(&b->type)) {
-            return error_set(err, PENNON_INVALID_ARGUMENT, "field '%.128s': a value of %zu bytes where type %s has %zu", b->name, v.size,
-                             arrow_id_name(b->type.id), arrow_type_width(&b->type));
+            return error_set(err, PENNON_INVALID_ARGUMENT, "field '%.128s': a value of %zu bytes where type %s has %zu", b->name,
+                             v.size, arrow_id_name(b->type.id), arrow_type_width(&b->type));
         }
         return append_fixed(b, v.data, v.size, err);
     default: return unfit(b, "a byte string", err);
@@ -358,7 +366,8 @@ pennon_status builder_append_row(struct builder *b, pennon_error *err)
         break;
     case LAYOUT_FIXED_LIST:
         if (added != b->type.fixed_size) {
-            return error_set(err, PENNON_INVALID_ARGUMENT, "field '%.128s': a list of %" PRId64 " values where the type has %d", b->name, added, b->type.fixed_size);
+            return error_set(err, PENNON_INVALID_ARGUMENT, "field '%.128s': a list of %" PRId64 " values where the type has %d",
+                             b->name, added, b->type.fixed_size);
         }
         b->marked += added;
         break;

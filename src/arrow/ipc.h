@@ -39,7 +39,8 @@ pennon_status ipc_read_schema(const struct flat_table *table, struct mem *mem, s
 /* The Schema table that `slot` points to; ids are numbered 0, 1, … in walk order. */
 pennon_status ipc_write_schema(struct buf *b, size_t slot, const struct ArrowSchema *schema, pennon_error *err) CHECKED;
 /* A whole schema message with its prefix; `position` is where it will stand in the file. */
-pennon_status ipc_put_schema_message(const struct ArrowSchema *schema, uint64_t position, struct buf *out, pennon_error *err) CHECKED;
+pennon_status ipc_put_schema_message(const struct ArrowSchema *schema, uint64_t position, struct buf *out,
+                                     pennon_error *err) CHECKED;
 /* Put the prefix (continuation, size) in front of the flatbuffer `flat`, padded so that what follows `position + size` is aligned. */
 pennon_status ipc_put_message(const struct buf *flat, uint64_t position, struct buf *out, pennon_error *err) CHECKED;
 

@@ -43,15 +43,16 @@ static pennon_status next_buffer(struct loader *l, struct bytes *out, pennon_err
     entry = l->buffers.items + (size_t)l->buffer++ * 16;
     offset = load_u64(entry);
     size = load_u64(entry + 8);
-    CHECK_FILE_RETURN(range_inside(offset, size, l->body->bytes.size), "Arrow IPC: buffer [%" PRIu64 ", +%" PRIu64 ") outside of a body of %zu bytes", offset,
-                      size, l->body->bytes.size);
+    CHECK_FILE_RETURN(range_inside(offset, size, l->body->bytes.size),
+                      "Arrow IPC: buffer [%" PRIu64 ", +%" PRIu64 ") outside of a body of %zu bytes", offset, size,
+                      l->body->bytes.size);
     *out = bytes_of(size == 0 ? NULL : l->body->bytes.data + offset, (size_t)size);
     return PENNON_OK;
 }
 
 /* Uncompress into buffer slot i. `most` bounds what is believed. */
-static pennon_status uncompress(struct loader *l, struct bytes in, uint64_t need, uint64_t most, struct ArrowArray *out, size_t i, uint64_t *got,
-                                pennon_error *err)
+static pennon_status uncompress(struct loader *l, struct bytes in, uint64_t need, uint64_t most, struct ArrowArray *out, size_t i,
+                                uint64_t *got, pennon_error *err)
 {
     int64_t size = 0;
     uint8_t *to = NULL;
@@ -59,8 +60,8 @@ static pennon_status uncompress(struct loader *l, struct bytes in, uint64_t need
     size = (int64_t)load_u64(in.data);
     in = bytes_of(in.data + 8, in.size - 8);
     if (size == -1) size = (int64_t)in.size;
-    CHECK_FILE_RETURN(size >= 0 && (uint64_t)size >= need && (uint64_t)size <= most, "Arrow IPC: a buffer of %" PRId64 " bytes where %" PRIu64 " are needed", size,
-                      need);
+    CHECK_FILE_RETURN(size >= 0 && (uint64_t)size >= need && (uint64_t)size <= most,
+                      "Arrow IPC: a buffer of %" PRId64 " bytes where %" PRIu64 " are needed", size, need);
     *got = (uint64_t)size;
     to = array_make_buffer(out, i, (size_t)size, err);
     if (to == NULL) return err->code;
@@ -69,11 +70,13 @@ static pennon_status uncompress(struct loader *l, struct bytes in, uint64_t need
         memcpy(to, in.data, in.size);
         return PENNON_OK;
     }
-    return l->codec == IPC_CODEC_ZSTD ? zstd_decompress(in, to, (size_t)size, err) : lz4_frame_decompress(in, to, (size_t)size, err);
+    return l->codec == IPC_CODEC_ZSTD ? zstd_decompress(in, to, (size_t)size, err)
+                                      : lz4_frame_decompress(in, to, (size_t)size, err);
 }
 
 /* The next buffer into slot i, of at least `need` bytes; `*got` bytes are there. `whole` keeps more than is needed. */
-static pennon_status load_buffer(struct loader *l, uint64_t need, bool whole, struct ArrowArray *out, size_t i, uint64_t *got, pennon_error *err)
+static pennon_status load_buffer(struct loader *l, uint64_t need, bool whole, struct ArrowArray *out, size_t i, uint64_t *got,
+                                 pennon_error *err)
 {
     struct bytes in;
     uint64_t most = whole ? VIEW_DATA_MAX : need > (UINT64_MAX - CLAIM_SLACK) / 2 ? UINT64_MAX : 2 * need + CLAIM_SLACK;
@@ -97,7 +100,8 @@ static pennon_status load_values(struct loader *l, uint64_t n, uint64_t width, s
 {
     uint64_t need = 0;
     uint64_t got = 0;
-    CHECK_FILE_RETURN(!mul_overflows(n, width, &need) && need <= INT64_MAX, "Arrow IPC: %" PRIu64 " values of %" PRIu64 " bytes", n, width);
+    CHECK_FILE_RETURN(!mul_overflows(n, width, &need) && need <= INT64_MAX, "Arrow IPC: %" PRIu64 " values of %" PRIu64 " bytes", n,
+                      width);
     return load_buffer(l, need, false, out, i, &got, err);
 }
 
@@ -152,14 +156,10 @@ static pennon_status load_buffers(struct loader *l, const struct arrow_type *t, 
     case LAYOUT_LIST32:
     case LAYOUT_LIST64: return load_offsets(l, layout_is_wide(t->layout), out, &last, err);
     case LAYOUT_LIST_VIEW32:
-    case LAYOUT_LIST_VIEW64:
-        TRY_RETURN(load_values(l, n, width, out, 1, err));
-        return load_values(l, n, width, out, 2, err);
+    case LAYOUT_LIST_VIEW64: TRY_RETURN(load_values(l, n, width, out, 1, err)); return load_values(l, n, width, out, 2, err);
     case LAYOUT_VIEW: return load_views(l, view_data_buffers(out), out, err);
     case LAYOUT_SPARSE_UNION: return load_values(l, n, 1, out, 0, err);
-    case LAYOUT_DENSE_UNION:
-        TRY_RETURN(load_values(l, n, 1, out, 0, err));
-        return load_values(l, n, 4, out, 1, err);
+    case LAYOUT_DENSE_UNION: TRY_RETURN(load_values(l, n, 1, out, 0, err)); return load_values(l, n, 4, out, 1, err);
     case LAYOUT_NULL:
     case LAYOUT_FIXED_LIST:
     case LAYOUT_STRUCT:
@@ -182,7 +182,8 @@ static pennon_status count_buffers(struct loader *l, const struct arrow_type *t,
 }
 
 /* The dictionary in use, as an alias; none yet = no values. */
-static pennon_status attach_dictionary(struct loader *l, const struct ArrowSchema *schema, struct ArrowArray *out, pennon_error *err)
+static pennon_status attach_dictionary(struct loader *l, const struct ArrowSchema *schema, struct ArrowArray *out,
+                                       pennon_error *err)
 {
     struct ipc_dictionary *d = &l->dictionaries[l->dictionary];
     struct shared_array *array = l->dictionaries[d->first].array;
@@ -208,13 +209,15 @@ static pennon_status load_field(struct loader *l, const struct ArrowSchema *sche
     out->length = (int64_t)load_u64(node);
     out->null_count = (int64_t)load_u64(node + 8);
     CHECK_FILE_RETURN(out->length >= 0 && out->length <= INT64_MAX / 4 && out->null_count >= 0 && out->null_count <= out->length,
-                      "Arrow IPC: field '%.128s' has %" PRId64 " rows and %" PRId64 " nulls", field_name(schema), out->length, out->null_count);
+                      "Arrow IPC: field '%.128s' has %" PRId64 " rows and %" PRId64 " nulls", field_name(schema), out->length,
+                      out->null_count);
     has_validity = type.layout != LAYOUT_NULL && type.layout != LAYOUT_RUN_END && type.union_ids == NULL;
     if (has_validity) {
         TRY_RETURN(load_validity(l, out, err));
     } else {
         out->null_count = type.layout == LAYOUT_NULL ? out->length : 0;
-        if (l->v4 && type.layout != LAYOUT_NULL) TRY_RETURN(next_buffer(l, &skipped, err)); /* unions and run ends had a validity then */
+        if (l->v4 && type.layout != LAYOUT_NULL)
+            TRY_RETURN(next_buffer(l, &skipped, err)); /* unions and run ends had a validity then */
     }
     TRY_RETURN(load_buffers(l, &type, out, err));
     for (int64_t i = 0; i < schema->n_children; i++) TRY_RETURN(load_field(l, schema->children[i], out->children[i], err));
@@ -233,14 +236,16 @@ static pennon_status read_compression(const struct flat_table *batch, int *codec
     TRY_RETURN(flat_u8(&table, 0, IPC_CODEC_LZ4_FRAME, &number, err));
     TRY_RETURN(flat_u8(&table, 1, 0, &method, err));
     if (number > IPC_CODEC_ZSTD || method != 0) {
-        return error_set(err, PENNON_NOT_SUPPORTED, "Arrow IPC: body compression %u with method %u", (unsigned)number, (unsigned)method);
+        return error_set(err, PENNON_NOT_SUPPORTED, "Arrow IPC: body compression %u with method %u", (unsigned)number,
+                         (unsigned)method);
     }
     *codec = number;
     return PENNON_OK;
 }
 
 pennon_status ipc_load_batch(const struct flat_table *batch, const struct ipc_body *body, bool v4, const struct ArrowSchema *schema,
-                             bool one_column, struct ipc_dictionary *all, size_t at, struct mem *mem, struct ArrowArray *out, pennon_error *err)
+                             bool one_column, struct ipc_dictionary *all, size_t at, struct mem *mem, struct ArrowArray *out,
+                             pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct loader l = {.body = body, .mem = mem, .v4 = v4, .dictionaries = all, .dictionary = at};
@@ -255,14 +260,15 @@ pennon_status ipc_load_batch(const struct flat_table *batch, const struct ipc_bo
     CHECK_FILE(length >= 0, "Arrow IPC: a record batch of %" PRId64 " rows", length);
     if (one_column) {
         TRY(load_field(&l, schema, out, err));
-        CHECK_FILE(out->length == length, "Arrow IPC: a dictionary of %" PRId64 " values in a batch of %" PRId64 " rows", out->length, length);
+        CHECK_FILE(out->length == length, "Arrow IPC: a dictionary of %" PRId64 " values in a batch of %" PRId64 " rows",
+                   out->length, length);
     } else {
         TRY(array_new(out, 1, (size_t)schema->n_children, mem, err));
         out->length = length;
         for (int64_t i = 0; i < schema->n_children; i++) {
             TRY(load_field(&l, schema->children[i], out->children[i], err));
-            CHECK_FILE(out->children[i]->length == length, "Arrow IPC: column '%.128s' has %" PRId64 " rows in a batch of %" PRId64, field_name(schema->children[i]),
-                       out->children[i]->length, length);
+            CHECK_FILE(out->children[i]->length == length, "Arrow IPC: column '%.128s' has %" PRId64 " rows in a batch of %" PRId64,
+                       field_name(schema->children[i]), out->children[i]->length, length);
         }
     }
     TRY(array_validate_indices_only(schema, out, err));

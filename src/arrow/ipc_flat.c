@@ -109,7 +109,8 @@ pennon_status flat_items(const struct flat_table *t, unsigned field, size_t elem
     pos = target_of(t, p);
     CHECK_FILE_RETURN(range_inside(pos, 4, t->all.size), "flatbuffer: a vector outside of the buffer");
     out->n = load_u32(t->all.data + pos);
-    CHECK_FILE_RETURN(range_inside(pos + 4, (uint64_t)out->n * elem, t->all.size), "flatbuffer: a vector of %u elements does not fit", out->n);
+    CHECK_FILE_RETURN(range_inside(pos + 4, (uint64_t)out->n * elem, t->all.size),
+                      "flatbuffer: a vector of %u elements does not fit", out->n);
     out->items = t->all.data + pos + 4;
     return PENNON_OK;
 }
@@ -120,11 +121,13 @@ pennon_status flat_text(const struct flat_table *t, unsigned field, struct bytes
     TRY_RETURN(flat_items(t, field, 1, &v, err));
     *out = bytes_of(v.items, v.n);
     if (v.items == NULL) return PENNON_OK;
-    CHECK_FILE_RETURN((size_t)(v.items - t->all.data) + v.n < t->all.size && v.items[v.n] == '\0', "flatbuffer: a text without its NUL");
+    CHECK_FILE_RETURN((size_t)(v.items - t->all.data) + v.n < t->all.size && v.items[v.n] == '\0',
+                      "flatbuffer: a text without its NUL");
     return PENNON_OK;
 }
 
-pennon_status flat_item_table(const struct flat_table *t, const struct flat_vector *v, uint32_t i, struct flat_table *out, pennon_error *err)
+pennon_status flat_item_table(const struct flat_table *t, const struct flat_vector *v, uint32_t i, struct flat_table *out,
+                              pennon_error *err)
 {
     ASSERT(i < v->n);
     return table_at(t->all, target_of(t, v->items + (size_t)i * 4), out, err);
@@ -211,7 +214,8 @@ pennon_status flat_put_table(struct buf *b, size_t from_slot, struct flat_field 
 pennon_status flat_put_text(struct buf *b, size_t from_slot, struct bytes text, pennon_error *err)
 {
     uint8_t prefix[4];
-    if (text.size > FLAT_MAX || b->size > FLAT_MAX - 16 - text.size) return error_set(err, PENNON_INVALID_ARGUMENT, "flatbuffer: over 2 GiB");
+    if (text.size > FLAT_MAX || b->size > FLAT_MAX - 16 - text.size)
+        return error_set(err, PENNON_INVALID_ARGUMENT, "flatbuffer: over 2 GiB");
     TRY_RETURN(align_to(b, 4, err));
     point_here(b, from_slot);
     store_u32(prefix, (uint32_t)text.size);
@@ -222,7 +226,8 @@ pennon_status flat_put_text(struct buf *b, size_t from_slot, struct bytes text, 
 
 pennon_status flat_put_items(struct buf *b, size_t from_slot, size_t n, size_t elem, size_t align, size_t *at, pennon_error *err)
 {
-    if (n > FLAT_MAX / elem || b->size > FLAT_MAX - 16 - n * elem) return error_set(err, PENNON_INVALID_ARGUMENT, "flatbuffer: over 2 GiB");
+    if (n > FLAT_MAX / elem || b->size > FLAT_MAX - 16 - n * elem)
+        return error_set(err, PENNON_INVALID_ARGUMENT, "flatbuffer: over 2 GiB");
     TRY_RETURN(align_to(b, 4, err));
     /* The elements are aligned, the number stands right before them. */
     while ((b->size + 4) % align != 0) TRY_RETURN(buf_append_zero(b, 4, err));

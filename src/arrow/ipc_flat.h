@@ -8,11 +8,11 @@
 /* ---- reading: positions are checked against the bytes at every step; failures are CORRUPT ---- */
 
 struct flat_table {
-    struct bytes all;  /* the whole flatbuffer */
-    uint32_t pos;      /* of the table */
-    uint32_t vtable;   /* position of its vtable */
-    uint16_t vsize;    /* bytes of the vtable, >= 4 */
-    uint16_t size;     /* bytes of the table's own fields, >= 4 */
+    struct bytes all; /* the whole flatbuffer */
+    uint32_t pos;     /* of the table */
+    uint32_t vtable;  /* position of its vtable */
+    uint16_t vsize;   /* bytes of the vtable, >= 4 */
+    uint16_t size;    /* bytes of the table's own fields, >= 4 */
 };
 
 struct flat_vector {
@@ -27,11 +27,13 @@ pennon_status flat_i16(const struct flat_table *t, unsigned field, int16_t missi
 pennon_status flat_i32(const struct flat_table *t, unsigned field, int32_t missing, int32_t *out, pennon_error *err) CHECKED;
 pennon_status flat_i64(const struct flat_table *t, unsigned field, int64_t missing, int64_t *out, pennon_error *err) CHECKED;
 /* A table in a field; *present is false when the field is absent. */
-pennon_status flat_child(const struct flat_table *t, unsigned field, struct flat_table *out, bool *present, pennon_error *err) CHECKED;
+pennon_status flat_child(const struct flat_table *t, unsigned field, struct flat_table *out, bool *present,
+                         pennon_error *err) CHECKED;
 /* Text or bytes; data NULL when absent. The NUL behind it is checked. */
 pennon_status flat_text(const struct flat_table *t, unsigned field, struct bytes *out, pennon_error *err) CHECKED;
 /* A vector of elements of `elem` bytes; n = 0 when absent. */
-pennon_status flat_items(const struct flat_table *t, unsigned field, size_t elem, struct flat_vector *out, pennon_error *err) CHECKED;
+pennon_status flat_items(const struct flat_table *t, unsigned field, size_t elem, struct flat_vector *out,
+                         pennon_error *err) CHECKED;
 /* Element i of a vector of tables (flat_items with elem 4). */
 pennon_status flat_item_table(const struct flat_table *t, const struct flat_vector *v, uint32_t i, struct flat_table *out,
                               pennon_error *err) CHECKED;
@@ -53,6 +55,7 @@ pennon_status flat_begin(struct buf *b, pennon_error *err) CHECKED;
 pennon_status flat_put_table(struct buf *b, size_t from_slot, struct flat_field *fields, size_t n, pennon_error *err) CHECKED;
 pennon_status flat_put_text(struct buf *b, size_t from_slot, struct bytes text, pennon_error *err) CHECKED;
 /* A vector of n elements of `elem` bytes (1, 4 or 8 aligned by `align`), zeroed; *at is the position of the first. */
-pennon_status flat_put_items(struct buf *b, size_t from_slot, size_t n, size_t elem, size_t align, size_t *at, pennon_error *err) CHECKED;
+pennon_status flat_put_items(struct buf *b, size_t from_slot, size_t n, size_t elem, size_t align, size_t *at,
+                             pennon_error *err) CHECKED;
 
 #endif

@@ -18,14 +18,14 @@
 #define PULL_STEP ((size_t)4 << 20)
 
 struct ipc_reader {
-    struct mem *mem; /* retained */
-    struct bytes in; /* memory: all bytes */
-    uint64_t at;     /* memory: the next message */
+    struct mem *mem;     /* retained */
+    struct bytes in;     /* memory: all bytes */
+    uint64_t at;         /* memory: the next message */
     struct block *owner; /* of `in`: reference, or NULL */
     ipc_pull_fn pull;    /* NULL = memory */
     void *pull_ctx;
-    bool file;           /* memory: through the footer */
-    struct buf metadata; /* callback: the message in work */
+    bool file;                 /* memory: through the footer */
+    struct buf metadata;       /* callback: the message in work */
     struct flat_vector blocks; /* file: record batches in the footer */
     uint32_t block;            /* next of them */
     struct ArrowSchema schema;
@@ -102,7 +102,8 @@ static pennon_status next_metadata(struct ipc_reader *r, uint32_t n, struct byte
         *out = bytes_of(r->metadata.data, n);
         return PENNON_OK;
     }
-    CHECK_FILE_RETURN(range_inside(r->at, n, r->in.size), "Arrow IPC: a message of %u bytes at %" PRIu64 " of %zu", n, r->at, r->in.size);
+    CHECK_FILE_RETURN(range_inside(r->at, n, r->in.size), "Arrow IPC: a message of %u bytes at %" PRIu64 " of %zu", n, r->at,
+                      r->in.size);
     *out = bytes_of(r->in.data + r->at, n);
     r->at += n;
     return PENNON_OK;
@@ -119,7 +120,8 @@ static pennon_status next_body(struct ipc_reader *r, uint64_t n, struct message 
         m->body = (struct ipc_body){bytes_of(m->body_block->data, (size_t)n), m->body_block};
         goto done;
     }
-    CHECK_FILE(range_inside(r->at, n, r->in.size), "Arrow IPC: a body of %" PRIu64 " bytes at %" PRIu64 " of %zu", n, r->at, r->in.size);
+    CHECK_FILE(range_inside(r->at, n, r->in.size), "Arrow IPC: a body of %" PRIu64 " bytes at %" PRIu64 " of %zu", n, r->at,
+               r->in.size);
     m->body = (struct ipc_body){bytes_of(r->in.data + r->at, (size_t)n), r->owner};
     r->at += n;
 done:
@@ -156,7 +158,8 @@ static pennon_status open_message(struct bytes metadata, struct message *m, int6
     TRY_RETURN(flat_u8(&table, IPC_MESSAGE_HEADER_TYPE, 0, &m->type, err));
     TRY_RETURN(flat_child(&table, IPC_MESSAGE_HEADER, &m->header, &present, err));
     TRY_RETURN(flat_i64(&table, IPC_MESSAGE_BODY_LENGTH, 0, body_size, err));
-    if (version != IPC_V4 && version != IPC_V5) return error_set(err, PENNON_NOT_SUPPORTED, "Arrow IPC: metadata version number %d", (int)version);
+    if (version != IPC_V4 && version != IPC_V5)
+        return error_set(err, PENNON_NOT_SUPPORTED, "Arrow IPC: metadata version number %d", (int)version);
     CHECK_FILE_RETURN(present && *body_size >= 0, "Arrow IPC: a message without a header or with a negative body");
     m->v4 = version == IPC_V4;
     return PENNON_OK;
@@ -211,7 +214,8 @@ static pennon_status setup_dictionaries(struct ipc_reader *r, pennon_error *err)
     ASSERT(at == r->ids.n);
     for (size_t i = 0; i < r->ids.n; i++) {
         const struct ipc_dictionary *d = &r->dictionaries[i];
-        CHECK_FILE_RETURN(arrow_schema_equal(d->values, r->dictionaries[d->first].values, 0), "Arrow IPC: dictionary %" PRId64 " has two types", d->id);
+        CHECK_FILE_RETURN(arrow_schema_equal(d->values, r->dictionaries[d->first].values, 0),
+                          "Arrow IPC: dictionary %" PRId64 " has two types", d->id);
     }
     return PENNON_OK;
 }
@@ -298,7 +302,8 @@ done:
 }
 
 /* The message that block i of a footer's list points to. */
-static pennon_status block_message(struct ipc_reader *r, const struct flat_vector *blocks, uint32_t i, uint8_t type, struct message *m, pennon_error *err)
+static pennon_status block_message(struct ipc_reader *r, const struct flat_vector *blocks, uint32_t i, uint8_t type,
+                                   struct message *m, pennon_error *err)
 {
     const uint8_t *block = blocks->items + (size_t)i * IPC_BLOCK_SIZE;
     uint64_t offset = load_u64(block);
@@ -476,8 +481,8 @@ static void ipc_stream_release(void *ctx)
     mem_release(mem);
 }
 
-pennon_status ipc_reader_to_stream(struct ipc_reader *r, void (*release_ctx)(void *), void *ctx, struct mem *mem, struct ArrowArrayStream *out,
-                                   pennon_error *err)
+pennon_status ipc_reader_to_stream(struct ipc_reader *r, void (*release_ctx)(void *), void *ctx, struct mem *mem,
+                                   struct ArrowArrayStream *out, pennon_error *err)
 {
     struct ArrowSchema schema = {0};
     struct ipc_stream *s = mem_calloc(mem, 1, sizeof *s, err);

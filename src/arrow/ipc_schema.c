@@ -128,7 +128,10 @@ static pennon_status read_temporal(const struct flat_table *t, uint8_t number, s
     default: TRY_RETURN(read_unit(t, 0, 3, &unit, err)); break;
     }
     out->unit = (enum arrow_unit)unit;
-    out->id = number == TYPE_DURATION ? ARROW_DURATION : number == TYPE_TIMESTAMP ? ARROW_TIMESTAMP : unit < 2 ? ARROW_TIME32 : ARROW_TIME64;
+    out->id = number == TYPE_DURATION    ? ARROW_DURATION
+              : number == TYPE_TIMESTAMP ? ARROW_TIMESTAMP
+              : unit < 2                 ? ARROW_TIME32
+                                         : ARROW_TIME64;
     if (number == TYPE_TIMESTAMP) {
         TRY_RETURN(flat_text(t, 1, &zone, err));
         return c_text(zone, &out->timezone, err);
@@ -141,7 +144,8 @@ static pennon_status read_temporal(const struct flat_table *t, uint8_t number, s
     return PENNON_OK;
 }
 
-static pennon_status read_union(const struct flat_table *t, uint32_t n_children, struct arrow_type *out, char ids[UNION_IDS_MAX], pennon_error *err)
+static pennon_status read_union(const struct flat_table *t, uint32_t n_children, struct arrow_type *out, char ids[UNION_IDS_MAX],
+                                pennon_error *err)
 {
     int16_t mode = 0;
     struct flat_vector v;
@@ -149,7 +153,8 @@ static pennon_status read_union(const struct flat_table *t, uint32_t n_children,
     TRY_RETURN(flat_i16(t, 0, 0, &mode, err));
     TRY_RETURN(flat_items(t, 1, 4, &v, err));
     CHECK_FILE_RETURN(mode == 0 || mode == 1, "Arrow IPC: union mode %d", (int)mode);
-    CHECK_FILE_RETURN(n_children <= 128 && (v.items == NULL || v.n == n_children), "Arrow IPC: a union of %u children with %u ids", n_children, v.n);
+    CHECK_FILE_RETURN(n_children <= 128 && (v.items == NULL || v.n == n_children), "Arrow IPC: a union of %u children with %u ids",
+                      n_children, v.n);
     ids[0] = '\0';
     for (uint32_t i = 0; i < n_children; i++) {
         int32_t id = v.items == NULL ? (int32_t)i : (int32_t)load_u32(v.items + (size_t)i * 4);
@@ -184,8 +189,8 @@ static bool simple_type(uint8_t number, enum arrow_id *out)
     }
 }
 
-static pennon_status read_type(const struct flat_table *t, uint8_t number, uint32_t n_children, struct arrow_type *out, char ids[UNION_IDS_MAX],
-                               pennon_error *err)
+static pennon_status read_type(const struct flat_table *t, uint8_t number, uint32_t n_children, struct arrow_type *out,
+                               char ids[UNION_IDS_MAX], pennon_error *err)
 {
     int16_t precision = 0;
     *out = (struct arrow_type){0};
@@ -212,7 +217,8 @@ static pennon_status read_type(const struct flat_table *t, uint8_t number, uint3
     return PENNON_OK;
 }
 
-static pennon_status read_metadata(const struct flat_table *t, unsigned field, struct mem *mem, struct ArrowSchema *to, pennon_error *err)
+static pennon_status read_metadata(const struct flat_table *t, unsigned field, struct mem *mem, struct ArrowSchema *to,
+                                   pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct flat_vector v;
@@ -233,12 +239,12 @@ done:
     return st;
 }
 
-static pennon_status read_fields(struct schema_reader *r, const struct flat_table *t, const struct flat_vector *v, unsigned depth, struct ArrowSchema *to,
-                                 pennon_error *err);
+static pennon_status read_fields(struct schema_reader *r, const struct flat_table *t, const struct flat_vector *v, unsigned depth,
+                                 struct ArrowSchema *to, pennon_error *err);
 
 /* The schema `out` with the type (and children) that the Field table describes. */
-static pennon_status read_field_type(struct schema_reader *r, const struct flat_table *t, const char *name, int64_t flags, unsigned depth,
-                                     struct ArrowSchema *out, pennon_error *err)
+static pennon_status read_field_type(struct schema_reader *r, const struct flat_table *t, const char *name, int64_t flags,
+                                     unsigned depth, struct ArrowSchema *out, pennon_error *err)
 {
     uint8_t number = 0;
     uint8_t sorted = 0;
@@ -270,8 +276,8 @@ static const char *index_format(enum arrow_id id)
 }
 
 /* A dictionary field: indices outside, the described type as the dictionary. */
-static pennon_status read_encoding(struct schema_reader *r, const struct flat_table *t, const struct flat_table *encoding, const char *name, int64_t flags,
-                                   unsigned depth, struct ArrowSchema *out, pennon_error *err)
+static pennon_status read_encoding(struct schema_reader *r, const struct flat_table *t, const struct flat_table *encoding,
+                                   const char *name, int64_t flags, unsigned depth, struct ArrowSchema *out, pennon_error *err)
 {
     int64_t id = 0;
     int16_t kind = 0;
@@ -295,7 +301,8 @@ static pennon_status read_encoding(struct schema_reader *r, const struct flat_ta
     return read_field_type(r, t, "", ARROW_FLAG_NULLABLE, depth, out->dictionary, err);
 }
 
-static pennon_status read_field(struct schema_reader *r, const struct flat_table *t, unsigned depth, struct ArrowSchema *out, pennon_error *err)
+static pennon_status read_field(struct schema_reader *r, const struct flat_table *t, unsigned depth, struct ArrowSchema *out,
+                                pennon_error *err)
 {
     struct bytes text;
     const char *name = NULL;
@@ -318,8 +325,8 @@ static pennon_status read_field(struct schema_reader *r, const struct flat_table
     return read_metadata(t, FIELD_METADATA, r->mem, out, err);
 }
 
-static pennon_status read_fields(struct schema_reader *r, const struct flat_table *t, const struct flat_vector *v, unsigned depth, struct ArrowSchema *to,
-                                 pennon_error *err)
+static pennon_status read_fields(struct schema_reader *r, const struct flat_table *t, const struct flat_vector *v, unsigned depth,
+                                 struct ArrowSchema *to, pennon_error *err)
 {
     for (uint32_t i = 0; i < v->n; i++) {
         struct flat_table field;
@@ -329,7 +336,8 @@ static pennon_status read_fields(struct schema_reader *r, const struct flat_tabl
     return PENNON_OK;
 }
 
-pennon_status ipc_read_schema(const struct flat_table *table, struct mem *mem, struct ArrowSchema *out, struct ipc_ids *ids, pennon_error *err)
+pennon_status ipc_read_schema(const struct flat_table *table, struct mem *mem, struct ArrowSchema *out, struct ipc_ids *ids,
+                              pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     /* A field takes a table of at least 8 bytes and an offset to it. */
@@ -431,7 +439,8 @@ static pennon_status write_timestamp(struct buf *b, size_t slot, const struct ar
 }
 
 /* The type table; `s` describes the values, not the indices. */
-static pennon_status write_type(struct buf *b, size_t slot, const struct ArrowSchema *s, const struct arrow_type *type, pennon_error *err)
+static pennon_status write_type(struct buf *b, size_t slot, const struct ArrowSchema *s, const struct arrow_type *type,
+                                pennon_error *err)
 {
     struct flat_field fields[3] = {field_of(FLAT_ABSENT, 0), field_of(FLAT_ABSENT, 0), field_of(FLAT_ABSENT, 0)};
     if (arrow_id_is_integer(type->id)) return write_int(b, slot, type->id, type->bit_width, err);
@@ -487,7 +496,8 @@ static pennon_status write_metadata(struct buf *b, size_t slot, const char *meta
 static pennon_status write_encoding(struct buf *b, size_t slot, const struct ArrowSchema *s, int64_t id, pennon_error *err)
 {
     struct arrow_type type;
-    struct flat_field fields[] = {field_of(FLAT_I64, id), field_of(FLAT_OFFSET, 0), field_of(FLAT_U8, (s->flags & ARROW_FLAG_DICTIONARY_ORDERED) != 0)};
+    struct flat_field fields[] = {field_of(FLAT_I64, id), field_of(FLAT_OFFSET, 0),
+                                  field_of(FLAT_U8, (s->flags & ARROW_FLAG_DICTIONARY_ORDERED) != 0)};
     TRY_RETURN(arrow_type_of(s, &type, err));
     TRY_RETURN(flat_put_table(b, slot, fields, ARRAY_LEN(fields), err));
     return write_int(b, fields[1].slot, type.index, type.bit_width, err);
@@ -513,20 +523,23 @@ static pennon_status write_field(struct buf *b, size_t slot, const struct ArrowS
     if (s->dictionary != NULL) TRY_RETURN(write_encoding(b, fields[FIELD_DICTIONARY].slot, s, (*next_id)++, err));
     if (fields[FIELD_METADATA].kind == FLAT_OFFSET) TRY_RETURN(write_metadata(b, fields[FIELD_METADATA].slot, s->metadata, err));
     TRY_RETURN(flat_put_items(b, fields[FIELD_CHILDREN].slot, (size_t)values->n_children, 4, 4, &at, err));
-    for (int64_t i = 0; i < values->n_children; i++) TRY_RETURN(write_field(b, at + (size_t)i * 4, values->children[i], next_id, err));
+    for (int64_t i = 0; i < values->n_children; i++)
+        TRY_RETURN(write_field(b, at + (size_t)i * 4, values->children[i], next_id, err));
     return PENNON_OK;
 }
 
 pennon_status ipc_write_schema(struct buf *b, size_t slot, const struct ArrowSchema *schema, pennon_error *err)
 {
     bool with_metadata = arrow_metadata_count(schema->metadata) > 0;
-    struct flat_field fields[] = {field_of(FLAT_I16, 0), field_of(FLAT_OFFSET, 0), field_of(with_metadata ? FLAT_OFFSET : FLAT_ABSENT, 0)};
+    struct flat_field fields[] = {field_of(FLAT_I16, 0), field_of(FLAT_OFFSET, 0),
+                                  field_of(with_metadata ? FLAT_OFFSET : FLAT_ABSENT, 0)};
     int64_t next_id = 0;
     size_t at = 0;
     if (IPC_HOST_BIG_ENDIAN) return error_set(err, PENNON_NOT_SUPPORTED, "Arrow IPC on a big-endian machine");
     TRY_RETURN(flat_put_table(b, slot, fields, ARRAY_LEN(fields), err));
     TRY_RETURN(flat_put_items(b, fields[1].slot, (size_t)schema->n_children, 4, 4, &at, err));
-    for (int64_t i = 0; i < schema->n_children; i++) TRY_RETURN(write_field(b, at + (size_t)i * 4, schema->children[i], &next_id, err));
+    for (int64_t i = 0; i < schema->n_children; i++)
+        TRY_RETURN(write_field(b, at + (size_t)i * 4, schema->children[i], &next_id, err));
     return with_metadata ? write_metadata(b, fields[2].slot, schema->metadata, err) : PENNON_OK;
 }
 

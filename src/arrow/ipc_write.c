@@ -29,7 +29,7 @@ struct ipc_writer {
     struct ipc_writer_options options;
     ipc_sink_fn sink;
     void *ctx;
-    uint64_t position; /* bytes written */
+    uint64_t position;          /* bytes written */
     struct shared_array **sent; /* per dictionary field in walk order: what was written last */
     size_t n_sent;
     struct block_list dictionaries;
@@ -132,7 +132,8 @@ static pennon_status add_view_parts(struct body *b, const struct array_view *v, 
     const uint8_t *sizes = v->array->buffers[v->array->n_buffers - 1];
     TRY_RETURN(add_part(b, v->data, (uint64_t)v->length * VIEW_BYTES, err));
     for (int64_t i = 0; i < n; i++) TRY_RETURN(add_part(b, v->array->buffers[2 + i], (uint64_t)native_i64(sizes + i * 8), err));
-    TRY_RETURN(mem_grow(b->mem, &b->variadic, &b->cap_variadic, b->n_variadic, sizeof *b->variadic, SIZE_MAX / sizeof *b->variadic, err));
+    TRY_RETURN(
+        mem_grow(b->mem, &b->variadic, &b->cap_variadic, b->n_variadic, sizeof *b->variadic, SIZE_MAX / sizeof *b->variadic, err));
     b->variadic[b->n_variadic++] = n;
     return PENNON_OK;
 }
@@ -152,14 +153,10 @@ static pennon_status add_values(struct body *b, const struct array_view *v, penn
     case LAYOUT_LIST32:
     case LAYOUT_LIST64: return add_part(b, v->data, n == 0 ? 0 : (n + 1) * width, err);
     case LAYOUT_LIST_VIEW32:
-    case LAYOUT_LIST_VIEW64:
-        TRY_RETURN(add_part(b, v->data, n * width, err));
-        return add_part(b, v->bytes, n * width, err);
+    case LAYOUT_LIST_VIEW64: TRY_RETURN(add_part(b, v->data, n * width, err)); return add_part(b, v->bytes, n * width, err);
     case LAYOUT_VIEW: return add_view_parts(b, v, err);
     case LAYOUT_SPARSE_UNION: return add_part(b, v->data, n, err);
-    case LAYOUT_DENSE_UNION:
-        TRY_RETURN(add_part(b, v->data, n, err));
-        return add_part(b, v->bytes, n * 4, err);
+    case LAYOUT_DENSE_UNION: TRY_RETURN(add_part(b, v->data, n, err)); return add_part(b, v->bytes, n * 4, err);
     case LAYOUT_NULL:
     case LAYOUT_FIXED_LIST:
     case LAYOUT_STRUCT:
@@ -188,7 +185,8 @@ static struct flat_field scalar(enum flat_kind kind, int64_t value) { return (st
 static struct flat_field offset(bool present) { return (struct flat_field){present ? FLAT_OFFSET : FLAT_ABSENT, 0, 0}; }
 
 /* The RecordBatch table that `slot` points to. */
-static pennon_status put_batch(struct buf *b, size_t slot, const struct body *body, int64_t length, uint64_t *body_size, pennon_error *err)
+static pennon_status put_batch(struct buf *b, size_t slot, const struct body *body, int64_t length, uint64_t *body_size,
+                               pennon_error *err)
 {
     bool packed = body->options->compression == IPC_ZSTD;
     struct flat_field fields[IPC_BATCH_FIELDS] = {[IPC_BATCH_LENGTH] = scalar(FLAT_I64, length),
@@ -236,15 +234,16 @@ static pennon_status emit_body(struct ipc_writer *w, const struct body *body, pe
 }
 
 /* A batch message: a record batch, or with `id` >= 0 the values of a dictionary. */
-static pennon_status write_message(struct ipc_writer *w, const struct body *body, int64_t length, int64_t id, struct block_list *blocks, pennon_error *err)
+static pennon_status write_message(struct ipc_writer *w, const struct body *body, int64_t length, int64_t id,
+                                   struct block_list *blocks, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     bool dictionary = id >= 0;
-    struct flat_field fields[IPC_MESSAGE_FIELDS] = {
-        [IPC_MESSAGE_VERSION] = scalar(FLAT_I16, IPC_V5),
-        [IPC_MESSAGE_HEADER_TYPE] = scalar(FLAT_U8, dictionary ? IPC_HEADER_DICTIONARY : IPC_HEADER_RECORD),
-        [IPC_MESSAGE_HEADER] = offset(true),
-        [IPC_MESSAGE_BODY_LENGTH] = scalar(FLAT_I64, 0)};
+    struct flat_field fields[IPC_MESSAGE_FIELDS] = {[IPC_MESSAGE_VERSION] = scalar(FLAT_I16, IPC_V5),
+                                                    [IPC_MESSAGE_HEADER_TYPE] =
+                                                        scalar(FLAT_U8, dictionary ? IPC_HEADER_DICTIONARY : IPC_HEADER_RECORD),
+                                                    [IPC_MESSAGE_HEADER] = offset(true),
+                                                    [IPC_MESSAGE_BODY_LENGTH] = scalar(FLAT_I64, 0)};
     struct flat_field outer[IPC_DICTIONARY_FIELDS] = {scalar(FLAT_I64, id), offset(true), scalar(FLAT_U8, 0)};
     struct buf flat;
     struct buf message;
@@ -279,8 +278,8 @@ done:
 /* ------------------------------------------------------------------------------------------------------- dictionaries */
 
 /* Write the values of dictionary field `id` (its number in the walk) and remember them. */
-static pennon_status write_dictionary(struct ipc_writer *w, const struct ArrowSchema *values, const struct ArrowArray *dictionary, size_t id,
-                                      pennon_error *err)
+static pennon_status write_dictionary(struct ipc_writer *w, const struct ArrowSchema *values, const struct ArrowArray *dictionary,
+                                      size_t id, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct ArrowArray copy = {0};
@@ -291,7 +290,8 @@ static pennon_status write_dictionary(struct ipc_writer *w, const struct ArrowSc
     buf_init(&body.packed, w->mem, BUF_NO_LIMIT);
     if (last != NULL && array_equal(values, last, dictionary)) goto done;
     if (last != NULL && w->options.file) {
-        FAIL(PENNON_INVALID_ARGUMENT, "Arrow IPC file: the dictionary of a column changed between batches; write a stream, or unify the dictionaries");
+        FAIL(PENNON_INVALID_ARGUMENT,
+             "Arrow IPC file: the dictionary of a column changed between batches; write a stream, or unify the dictionaries");
     }
     /* The copy is normal, and it outlives the batch. */
     TRY(array_copy_range(values, dictionary, 0, dictionary->length, 0, w->mem, &copy, err));
@@ -307,14 +307,15 @@ done:
 }
 
 /* The dictionaries of a field and what is below it, inner ones first. */
-static pennon_status write_dictionaries(struct ipc_writer *w, const struct ArrowSchema *schema, const struct ArrowArray *array, size_t *next_id,
-                                        pennon_error *err)
+static pennon_status write_dictionaries(struct ipc_writer *w, const struct ArrowSchema *schema, const struct ArrowArray *array,
+                                        size_t *next_id, pennon_error *err)
 {
     const struct ArrowSchema *values = schema->dictionary != NULL ? schema->dictionary : schema;
     const struct ArrowArray *below = schema->dictionary != NULL ? array->dictionary : array;
     size_t id = *next_id;
     if (schema->dictionary != NULL) (*next_id)++;
-    for (int64_t i = 0; i < values->n_children; i++) TRY_RETURN(write_dictionaries(w, values->children[i], below->children[i], next_id, err));
+    for (int64_t i = 0; i < values->n_children; i++)
+        TRY_RETURN(write_dictionaries(w, values->children[i], below->children[i], next_id, err));
     return schema->dictionary != NULL ? write_dictionary(w, values, below, id, err) : PENNON_OK;
 }
 
@@ -350,8 +351,8 @@ done:
     return st;
 }
 
-struct ipc_writer *ipc_writer_new(const struct ArrowSchema *schema, const struct ipc_writer_options *options, ipc_sink_fn sink, void *ctx, struct mem *mem,
-                                  pennon_error *err)
+struct ipc_writer *ipc_writer_new(const struct ArrowSchema *schema, const struct ipc_writer_options *options, ipc_sink_fn sink,
+                                  void *ctx, struct mem *mem, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct ipc_writer *w = mem_calloc(mem, 1, sizeof *w, err);

@@ -11,7 +11,7 @@
  * floats         | wider floats; narrower ones and integers when exact
  * dates, times,  | the same kind in another unit: larger numbers when they fit, smaller ones when nothing is lost
  * timestamps, …  |
- * decimals       | the same number with another scale, precision or width
+ * decimals       | the same number with another scale, precision or width; integers when whole
  * text, binary   | among plain, large and view; binary to text when it is UTF-8; fixed size binary among them
  * lists          | among list, large list, list view and fixed size list (of the right length); children are cast
  * structs, maps  | child by child
@@ -31,14 +31,14 @@ struct cast {
 
 static pennon_status unfit(const struct cast *c, int64_t row, pennon_error *err)
 {
-    return error_set(err, PENNON_INVALID_ARGUMENT, "field '%.128s', row %" PRId64 ": the value does not fit type %s", field_name(c->from_schema), row,
-                     arrow_id_name(c->to.id));
+    return error_set(err, PENNON_INVALID_ARGUMENT, "field '%.128s', row %" PRId64 ": the value does not fit type %s",
+                     field_name(c->from_schema), row, arrow_id_name(c->to.id));
 }
 
 static pennon_status refuse(const struct cast *c, pennon_error *err)
 {
-    return error_set(err, PENNON_NOT_SUPPORTED, "field '%.128s': a cast from %s to %s", field_name(c->from_schema), arrow_id_name(c->from.id),
-                     arrow_id_name(c->to.id));
+    return error_set(err, PENNON_NOT_SUPPORTED, "field '%.128s': a cast from %s to %s", field_name(c->from_schema),
+                     arrow_id_name(c->from.id), arrow_id_name(c->to.id));
 }
 
 /* ------------------------------------------------------------------------------------------------------------ numbers */
@@ -120,6 +120,17 @@ static bool append_decimal(const struct cast *c, struct builder *b, int64_t i, p
     return builder_append_bytes(b, bytes_of(bytes, arrow_type_width(&c->to)), err) == PENNON_OK;
 }
 
+/* A decimal as an integer, when it is whole and fits 64 bits. */
+static bool append_whole(const struct cast *c, struct builder *b, int64_t i, pennon_error *err)
+{
+    struct wide w = wide_load(array_view_fixed(&c->view, i), arrow_type_width(&c->from));
+    bool whole = c->from.scale >= 0 ? wide_scale_down(&w, c->from.scale) : wide_scale_up(&w, -c->from.scale);
+    uint64_t fill = wide_negative(&w) ? UINT64_MAX : 0;
+    if (!whole || w.word[1] != fill || w.word[2] != fill || w.word[3] != fill) return false;
+    if (fill == 0) return builder_append_uint(b, w.word[0], err) == PENNON_OK;
+    return (int64_t)w.word[0] < 0 && builder_append_int(b, (int64_t)w.word[0], err) == PENNON_OK;
+}
+
 static bool append_text(const struct cast *c, struct builder *b, int64_t i, pennon_error *err)
 {
     struct bytes v = array_view_bytes(&c->view, i);
@@ -127,7 +138,7 @@ static bool append_text(const struct cast *c, struct builder *b, int64_t i, penn
     return builder_append_bytes(b, v, err) == PENNON_OK;
 }
 
-enum value_cast { CAST_NONE, CAST_INTEGER, CAST_REAL, CAST_TEMPORAL, CAST_DECIMAL, CAST_TEXT };
+enum value_cast { CAST_NONE, CAST_INTEGER, CAST_REAL, CAST_TEMPORAL, CAST_DECIMAL, CAST_WHOLE, CAST_TEXT };
 
 static bool same_kind_of_time(const struct arrow_type *a, const struct arrow_type *b)
 {
@@ -148,6 +159,7 @@ static enum value_cast value_cast_of(const struct arrow_type *from, const struct
     if (from->id == ARROW_BOOL) return arrow_id_is_integer(to->id) ? CAST_INTEGER : CAST_NONE;
     if (arrow_id_is_integer(to->id) || arrow_id_is_float(to->id)) {
         if (from_integer) return CAST_INTEGER;
+        if (arrow_id_is_decimal(from->id)) return arrow_id_is_integer(to->id) ? CAST_WHOLE : CAST_NONE;
         return arrow_id_is_float(from->id) ? CAST_REAL : CAST_NONE;
     }
     return same_kind_of_time(from, to) ? CAST_TEMPORAL : CAST_NONE;
@@ -160,6 +172,7 @@ static bool append_value(const struct cast *c, struct builder *b, enum value_cas
     case CAST_REAL: return append_real(c, b, i, err);
     case CAST_TEMPORAL: return append_temporal(c, b, ratio, i, err);
     case CAST_DECIMAL: return append_decimal(c, b, i, err);
+    case CAST_WHOLE: return append_whole(c, b, i, err);
     case CAST_TEXT: return append_text(c, b, i, err);
     case CAST_NONE: break;
     }
@@ -195,7 +208,8 @@ done:
 static bool is_list(const struct arrow_type *t) { return t->layout >= LAYOUT_LIST32 && t->layout <= LAYOUT_FIXED_LIST; }
 
 /* Sizes of plain 64-bit lists in a normal array (offset 0) as the rows of another list layout. `plain` has 32- or 64-bit offsets. */
-static pennon_status store_list_rows(const struct cast *c, const struct array_view *plain, struct ArrowArray *out, pennon_error *err)
+static pennon_status store_list_rows(const struct cast *c, const struct array_view *plain, struct ArrowArray *out,
+                                     pennon_error *err)
 {
     bool wide = layout_is_wide(c->to.layout);
     size_t width = wide ? 8 : 4;
@@ -267,7 +281,8 @@ static pennon_status cast_lists(const struct cast *c, const struct ArrowArray *a
     TRY(array_copy_range(c->from_schema, array, 0, array->length, flags, c->mem, &normal, err));
     TRY(array_view_init(&rows, &plain, &normal, err));
     if (to_fixed && rows.null_count > 0 && c->from.layout != LAYOUT_FIXED_LIST) {
-        FAIL(PENNON_NOT_SUPPORTED, "field '%.128s': a cast from %s with nulls to %s", field_name(c->from_schema), arrow_id_name(c->from.id), arrow_id_name(c->to.id));
+        FAIL(PENNON_NOT_SUPPORTED, "field '%.128s': a cast from %s with nulls to %s", field_name(c->from_schema),
+             arrow_id_name(c->from.id), arrow_id_name(c->to.id));
     }
     TRY(array_new(out, arrow_type_buffers(&c->to), 1, c->mem, err));
     out->length = array->length;
@@ -289,8 +304,8 @@ static pennon_status cast_struct(const struct cast *c, const struct ArrowArray *
 
     memset(out, 0, sizeof *out);
     if (c->from_schema->n_children != c->to_schema->n_children) {
-        FAIL(PENNON_NOT_SUPPORTED, "field '%.128s': a cast from a struct of %" PRId64 " fields to one of %" PRId64, field_name(c->from_schema),
-             c->from_schema->n_children, c->to_schema->n_children);
+        FAIL(PENNON_NOT_SUPPORTED, "field '%.128s': a cast from a struct of %" PRId64 " fields to one of %" PRId64,
+             field_name(c->from_schema), c->from_schema->n_children, c->to_schema->n_children);
     }
     TRY(array_copy_range(c->from_schema, array, 0, array->length, 0, c->mem, &normal, err));
     TRY(array_view_init(&rows, c->from_schema, &normal, err));
@@ -336,7 +351,8 @@ static uint32_t number_of(struct numbering *t, const struct array_view *v, int64
     return t->slots[at] - 1;
 }
 
-static pennon_status number_rows(const struct cast *c, const struct array_view *v, struct numbering *t, struct ArrowArray *out, pennon_error *err)
+static pennon_status number_rows(const struct cast *c, const struct array_view *v, struct numbering *t, struct ArrowArray *out,
+                                 pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct builder *b = NULL;
@@ -357,7 +373,8 @@ done:
     return st;
 }
 
-static pennon_status encode_dictionary(const struct cast *c, const struct ArrowArray *values, struct ArrowArray *out, pennon_error *err)
+static pennon_status encode_dictionary(const struct cast *c, const struct ArrowArray *values, struct ArrowArray *out,
+                                       pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct numbering t = {0};
@@ -383,7 +400,8 @@ done:
 }
 
 /* Through the plain values, on one side or both. */
-static pennon_status cast_dictionary(const struct cast *c, const struct ArrowArray *array, struct ArrowArray *out, pennon_error *err)
+static pennon_status cast_dictionary(const struct cast *c, const struct ArrowArray *array, struct ArrowArray *out,
+                                     pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct ArrowArray plain = {0};
@@ -408,8 +426,8 @@ done:
 
 /* --------------------------------------------------------------------------------------------------------------- cast */
 
-pennon_status array_cast(const struct ArrowSchema *from, const struct ArrowArray *array, const struct ArrowSchema *to, struct mem *mem,
-                         struct ArrowArray *out, pennon_error *err)
+pennon_status array_cast(const struct ArrowSchema *from, const struct ArrowArray *array, const struct ArrowSchema *to,
+                         struct mem *mem, struct ArrowArray *out, pennon_error *err)
 {
     struct cast c = {.from_schema = from, .to_schema = to, .mem = mem};
     enum value_cast kind = CAST_NONE;
@@ -418,13 +436,15 @@ pennon_status array_cast(const struct ArrowSchema *from, const struct ArrowArray
     memset(out, 0, sizeof *out);
     TRY_RETURN(arrow_type_of(from, &c.from, err));
     TRY_RETURN(arrow_type_of(to, &c.to, err));
-    if (arrow_schema_equal(from, to, SCHEMA_EQUAL_NO_NULLABLE)) return array_copy_range(from, array, 0, array->length, 0, mem, out, err);
+    if (arrow_schema_equal(from, to, SCHEMA_EQUAL_NO_NULLABLE))
+        return array_copy_range(from, array, 0, array->length, 0, mem, out, err);
     if (c.from.id == ARROW_NULL) return array_nulls(to, array->length, mem, out, err);
     if (c.from.id == ARROW_DICTIONARY || c.to.id == ARROW_DICTIONARY) return cast_dictionary(&c, array, out, err);
     TRY_RETURN(array_view_init(&c.view, from, array, err));
     kind = value_cast_of(&c.from, &c.to);
     if (kind != CAST_NONE) return cast_values(&c, kind, out, err);
-    if (is_list(&c.from) && is_list(&c.to) && (c.from.id == ARROW_MAP) == (c.to.id == ARROW_MAP)) return cast_lists(&c, array, out, err);
+    if (is_list(&c.from) && is_list(&c.to) && (c.from.id == ARROW_MAP) == (c.to.id == ARROW_MAP))
+        return cast_lists(&c, array, out, err);
     structs = c.from.layout == LAYOUT_STRUCT && c.to.layout == LAYOUT_STRUCT;
     return structs ? cast_struct(&c, array, out, err) : refuse(&c, err);
 }

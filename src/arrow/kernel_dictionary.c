@@ -9,11 +9,11 @@
 #include "arrow/bitmap.h"
 
 struct merged_dictionary {
-    uint64_t *base;                   /* per source: what its indices move up by */
-    const struct ArrowArray **parts;  /* the distinct dictionaries in order */
+    uint64_t *base;                  /* per source: what its indices move up by */
+    const struct ArrowArray **parts; /* the distinct dictionaries in order */
     uint64_t *part_base;
     size_t n_parts;
-    uint64_t length;                  /* of all parts */
+    uint64_t length; /* of all parts */
 };
 
 /* Number of a part that has the same values, or n_parts. Only the first and the last are tried: that is what streams with replaced
@@ -29,7 +29,8 @@ static size_t find_part(const struct merged_dictionary *m, const struct ArrowSch
     return m->n_parts;
 }
 
-static pennon_status merge_dictionaries(const struct gather *g, const struct ArrowSchema *schema, struct merged_dictionary *m, pennon_error *err)
+static pennon_status merge_dictionaries(const struct gather *g, const struct ArrowSchema *schema, struct merged_dictionary *m,
+                                        pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     memset(m, 0, sizeof *m);
@@ -78,8 +79,8 @@ static void put_index(uint8_t *to, size_t width, uint64_t index)
     }
 }
 
-static pennon_status gather_moved_indices(const struct gather *g, const struct merged_dictionary *m, size_t width, struct ArrowArray *out,
-                                          pennon_error *err)
+static pennon_status gather_moved_indices(const struct gather *g, const struct merged_dictionary *m, size_t width,
+                                          struct ArrowArray *out, pennon_error *err)
 {
     uint8_t *to = array_make_buffer(out, 1, (size_t)g->rows * width, err);
     if (to == NULL) return err->code;
@@ -95,8 +96,8 @@ static pennon_status gather_moved_indices(const struct gather *g, const struct m
 }
 
 /* The parts after one another, in the form that the flags ask for. */
-static pennon_status gather_parts(const struct gather *g, const struct ArrowSchema *values, const struct merged_dictionary *m, struct ArrowArray *out,
-                                  pennon_error *err)
+static pennon_status gather_parts(const struct gather *g, const struct ArrowSchema *values, const struct merged_dictionary *m,
+                                  struct ArrowArray *out, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct array_view *views = NULL;
@@ -128,8 +129,8 @@ pennon_status gather_dictionary(const struct gather *g, const struct ArrowSchema
         TRY(gather_fixed(g, arrow_type_width(&type), out, err));
     } else {
         if (m.length > 0 && m.length - 1 > index_limit(type.index, type.bit_width)) {
-            FAIL(PENNON_INVALID_ARGUMENT, "field '%.128s': %" PRIu64 " dictionary values do not fit indices of type %s", field_name(schema), m.length,
-                 arrow_id_name(type.index));
+            FAIL(PENNON_INVALID_ARGUMENT, "field '%.128s': %" PRIu64 " dictionary values do not fit indices of type %s",
+                 field_name(schema), m.length, arrow_id_name(type.index));
         }
         TRY(gather_moved_indices(g, &m, arrow_type_width(&type), out, err));
     }

@@ -11,7 +11,8 @@
 /* Rows [i, i + n) of `a` and [j, j + n) of `b`. */
 static bool range_equal(const struct array_view *a, int64_t i, const struct array_view *b, int64_t j, int64_t n);
 
-static bool child_views(const struct array_view *a, const struct array_view *b, int64_t number, struct array_view *ca, struct array_view *cb)
+static bool child_views(const struct array_view *a, const struct array_view *b, int64_t number, struct array_view *ca,
+                        struct array_view *cb)
 {
     pennon_error err;
     bool ok = false;
@@ -252,8 +253,7 @@ static int order_fixed(const struct array_view *a, int64_t i, const struct array
         return c;
     }
     case ARROW_FIXED_SIZE_BINARY: return order_bytes(array_view_bytes(a, i), array_view_bytes(b, j));
-    case ARROW_DICTIONARY:
-        return array_compare(&a->children[0], array_view_int(a, i), &b->children[0], array_view_int(b, j));
+    case ARROW_DICTIONARY: return array_compare(&a->children[0], array_view_int(a, i), &b->children[0], array_view_int(b, j));
     default: return order_i64(array_view_int(a, i), array_view_int(b, j));
     }
 }

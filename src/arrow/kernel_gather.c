@@ -37,7 +37,8 @@ pennon_status span_list_add(struct span_list *l, uint32_t source, int64_t start,
     struct span *last = l->n > 0 ? &l->items[l->n - 1] : NULL;
     ASSERT(n >= 0);
     if (n == 0) return PENNON_OK;
-    if (n > INT64_MAX / 4 - l->rows) return error_set(err, PENNON_INVALID_ARGUMENT, "Arrow array: the rows of the result are too many");
+    if (n > INT64_MAX / 4 - l->rows)
+        return error_set(err, PENNON_INVALID_ARGUMENT, "Arrow array: the rows of the result are too many");
     l->rows += n;
     if (last != NULL && last->source == source && (source == SPAN_NULL || last->start + last->n == start)) {
         last->n += n;
@@ -152,7 +153,8 @@ pennon_status gather_fixed(const struct gather *g, size_t width, struct ArrowArr
 {
     size_t size = 0;
     uint8_t *to = NULL;
-    if (size_mul_overflows((size_t)g->rows, width, &size)) return error_set(err, PENNON_OVER_BUDGET, "%" PRId64 " rows are too many", g->rows);
+    if (size_mul_overflows((size_t)g->rows, width, &size))
+        return error_set(err, PENNON_OVER_BUDGET, "%" PRId64 " rows are too many", g->rows);
     to = array_make_buffer(out, 1, size, err);
     if (to == NULL) return err->code;
     if (width == 0) return PENNON_OK;
@@ -188,7 +190,8 @@ static void rebase_offsets(const struct array_view *v, int64_t start, int64_t n,
     int64_t slot = v->offset + start;
     if (wide) {
         int64_t delta = *end - view_offset64(v, slot);
-        for (int64_t i = 1; i <= n; i++) native_put_i64(to + (size_t)(i - 1) * 8, native_i64(from + (size_t)(slot + i) * 8) + delta);
+        for (int64_t i = 1; i <= n; i++)
+            native_put_i64(to + (size_t)(i - 1) * 8, native_i64(from + (size_t)(slot + i) * 8) + delta);
         *end = view_offset64(v, slot + n) + delta;
     } else {
         /* The sum was checked to fit; the difference wraps the same way in 32 bits. */
@@ -227,8 +230,8 @@ static int64_t span_entries(const struct gather *g, const struct span *s)
 }
 
 /* Buffer 1: the offsets of all spans; *total entries. INVALID_ARGUMENT when 32 bits do not suffice. */
-static pennon_status gather_offsets(const struct gather *g, const struct ArrowSchema *schema, bool wide, struct ArrowArray *out, int64_t *total,
-                                    pennon_error *err)
+static pennon_status gather_offsets(const struct gather *g, const struct ArrowSchema *schema, bool wide, struct ArrowArray *out,
+                                    int64_t *total, pennon_error *err)
 {
     size_t width = wide ? 8 : 4;
     int64_t end = 0;
@@ -238,7 +241,8 @@ static pennon_status gather_offsets(const struct gather *g, const struct ArrowSc
     for (size_t k = 0; k < g->n_spans; k++) {
         int64_t n = span_entries(g, &g->spans[k]);
         if (n > (wide ? INT64_MAX / 4 : INT32_MAX) - *total) {
-            return error_set(err, PENNON_INVALID_ARGUMENT, "field '%.128s': the values of %" PRId64 " rows do not fit %d-bit offsets", field_name(schema),
+            return error_set(err, PENNON_INVALID_ARGUMENT,
+                             "field '%.128s': the values of %" PRId64 " rows do not fit %d-bit offsets", field_name(schema),
                              g->rows, wide ? 64 : 32);
         }
         *total += n;
@@ -364,7 +368,8 @@ static pennon_status gather_list_views(const struct gather *g, const struct Arro
             }
             TRY(span_list_add(&child, s->source, start, n, err));
             if (!wide && child.rows > INT32_MAX) {
-                FAIL(PENNON_INVALID_ARGUMENT, "field '%.128s': the lists of %" PRId64 " rows do not fit 32-bit offsets", field_name(schema), g->rows);
+                FAIL(PENNON_INVALID_ARGUMENT, "field '%.128s': the lists of %" PRId64 " rows do not fit 32-bit offsets",
+                     field_name(schema), g->rows);
             }
             if (plain) put_offset(offsets + (row + 1) * width, wide, child.rows);
         }
@@ -375,8 +380,8 @@ done:
     return st;
 }
 
-static pennon_status gather_fixed_lists(const struct gather *g, const struct ArrowSchema *schema, int64_t size, struct ArrowArray *out,
-                                        pennon_error *err)
+static pennon_status gather_fixed_lists(const struct gather *g, const struct ArrowSchema *schema, int64_t size,
+                                        struct ArrowArray *out, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct span *spans = NULL;
@@ -399,9 +404,11 @@ done:
 
 /* ---------------------------------------------------------------------------------------------------------- all types */
 
-static pennon_status gather_struct(const struct gather *g, const struct ArrowSchema *schema, struct ArrowArray *out, pennon_error *err)
+static pennon_status gather_struct(const struct gather *g, const struct ArrowSchema *schema, struct ArrowArray *out,
+                                   pennon_error *err)
 {
-    for (int64_t i = 0; i < schema->n_children; i++) TRY_RETURN(gather_child(g, schema, i, g->spans, g->n_spans, g->rows, out, err));
+    for (int64_t i = 0; i < schema->n_children; i++)
+        TRY_RETURN(gather_child(g, schema, i, g->spans, g->n_spans, g->rows, out, err));
     return PENNON_OK;
 }
 

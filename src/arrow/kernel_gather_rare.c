@@ -32,8 +32,8 @@ done:
 }
 
 /* Per row of the result: the offset in its child; and the child's spans. */
-static pennon_status plan_dense(const struct gather *g, const struct ArrowSchema *schema, struct span_list *children, uint8_t *offsets,
-                                pennon_error *err)
+static pennon_status plan_dense(const struct gather *g, const struct ArrowSchema *schema, struct span_list *children,
+                                uint8_t *offsets, pennon_error *err)
 {
     for (size_t k = 0; k < g->n_spans; k++) {
         const struct span *s = &g->spans[k];
@@ -42,7 +42,8 @@ static pennon_status plan_dense(const struct gather *g, const struct ArrowSchema
             int64_t row = 0;
             if (s->source != SPAN_NULL) array_view_union(&g->sources[s->source], s->start + i, &child, &row);
             if (children[child].rows >= INT32_MAX) {
-                return error_set(err, PENNON_INVALID_ARGUMENT, "field '%.128s': %" PRId64 " rows do not fit a dense union", field_name(schema), g->rows);
+                return error_set(err, PENNON_INVALID_ARGUMENT, "field '%.128s': %" PRId64 " rows do not fit a dense union",
+                                 field_name(schema), g->rows);
             }
             native_put_i32(offsets, (int32_t)children[child].rows);
             TRY_RETURN(span_list_add(&children[child], s->source, row, 1, err));
@@ -51,7 +52,8 @@ static pennon_status plan_dense(const struct gather *g, const struct ArrowSchema
     return PENNON_OK;
 }
 
-static pennon_status gather_dense_children(const struct gather *g, const struct ArrowSchema *schema, struct ArrowArray *out, pennon_error *err)
+static pennon_status gather_dense_children(const struct gather *g, const struct ArrowSchema *schema, struct ArrowArray *out,
+                                           pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     size_t n = (size_t)schema->n_children;
@@ -62,7 +64,8 @@ static pennon_status gather_dense_children(const struct gather *g, const struct 
     for (size_t i = 0; i < n; i++) span_list_init(&lists[i], g->mem);
     TRY_NEW(offsets, array_make_buffer(out, 1, (size_t)g->rows * 4, err));
     TRY(plan_dense(g, schema, lists, offsets, err));
-    for (size_t i = 0; i < n; i++) TRY(gather_one_child(g, schema, (int64_t)i, lists[i].items, lists[i].n, lists[i].rows, out, err));
+    for (size_t i = 0; i < n; i++)
+        TRY(gather_one_child(g, schema, (int64_t)i, lists[i].items, lists[i].n, lists[i].rows, out, err));
 done:
     for (size_t i = 0; i < n && lists != NULL; i++) span_list_free(&lists[i]);
     mem_free(g->mem, lists);
@@ -138,15 +141,16 @@ static pennon_status add_span_runs(const struct gather *g, const struct span *s,
 }
 
 /* The run ends as an array of the width that the schema asks for. */
-static pennon_status store_ends(const struct run_builder *b, const struct ArrowSchema *schema, struct mem *mem, struct ArrowArray *out,
-                                pennon_error *err)
+static pennon_status store_ends(const struct run_builder *b, const struct ArrowSchema *schema, struct mem *mem,
+                                struct ArrowArray *out, pennon_error *err)
 {
     struct arrow_type type;
     size_t n = b->ends.size / 8;
     uint8_t *to = NULL;
     TRY_RETURN(arrow_type_parse(schema->format, &type, err));
     if (b->end > (type.bit_width == 16 ? INT16_MAX : type.bit_width == 32 ? INT32_MAX : INT64_MAX)) {
-        return error_set(err, PENNON_INVALID_ARGUMENT, "%" PRId64 " rows do not fit %u-bit run ends", b->end, (unsigned)type.bit_width);
+        return error_set(err, PENNON_INVALID_ARGUMENT, "%" PRId64 " rows do not fit %u-bit run ends", b->end,
+                         (unsigned)type.bit_width);
     }
     TRY_RETURN(array_new(out, 2, 0, mem, err));
     out->length = (int64_t)n;

@@ -86,7 +86,8 @@ static void merge_sort(const struct sorter *s, uint64_t *rows, uint64_t *scratch
 static bool has_word_key(const struct arrow_type *t)
 {
     bool integer = t->id >= ARROW_DATE32 && t->id <= ARROW_INTERVAL_MONTHS;
-    return arrow_id_is_integer(t->id) || arrow_id_is_float(t->id) || integer || t->id == ARROW_DECIMAL32 || t->id == ARROW_DECIMAL64;
+    return arrow_id_is_integer(t->id) || arrow_id_is_float(t->id) || integer || t->id == ARROW_DECIMAL32 ||
+           t->id == ARROW_DECIMAL64;
 }
 
 /* A word whose unsigned order is the order of the value. */
@@ -174,7 +175,8 @@ pennon_status array_sort(const struct ArrowSchema *const *schemas, const struct 
     arena_init(&arena, mem);
     TRY_NEW(views, mem_calloc(mem, n_keys, sizeof *views, err));
     for (size_t k = 0; k < n_keys; k++) {
-        if (keys[k]->length != keys[0]->length) FAIL(PENNON_INVALID_ARGUMENT, "sort: key %zu has another number of rows than the first", k);
+        if (keys[k]->length != keys[0]->length)
+            FAIL(PENNON_INVALID_ARGUMENT, "sort: key %zu has another number of rows than the first", k);
         views[k].flags = flags[k];
         TRY(array_view_deep(&views[k].view, schemas[k], keys[k], &arena, err));
     }

@@ -64,7 +64,7 @@ static pennon_status take_bits(const struct take *t, const struct array_view *v,
 }
 
 /* One loop per width: the compiler turns the copies into moves. */
-#define TAKE_LOOP(WIDTH)                                                                                                                     \
+#define TAKE_LOOP(WIDTH) \
     for (size_t i = 0; i < n; i++) memcpy(to + i * (WIDTH), from + indices[i] * (WIDTH), WIDTH)
 
 static void take_dense(const uint64_t *indices, size_t n, const uint8_t *from, size_t width, uint8_t *to)
@@ -92,7 +92,8 @@ static void take_with_nulls(const uint64_t *indices, size_t n, const uint8_t *fr
 }
 
 /* `first` is the value of row 0. */
-static pennon_status take_values(const struct take *t, const uint8_t *first, size_t width, struct ArrowArray *out, pennon_error *err)
+static pennon_status take_values(const struct take *t, const uint8_t *first, size_t width, struct ArrowArray *out,
+                                 pennon_error *err)
 {
     size_t size = 0;
     uint8_t *to = NULL;
@@ -109,17 +110,17 @@ static pennon_status take_values(const struct take *t, const uint8_t *first, siz
 }
 
 /* Offsets of the result and where each value begins; the bytes follow in a second pass. */
-#define TAKE_OFFSETS(SIZE, GET, PUT, LIMIT)                                                                                                   \
-    do {                                                                                                                                      \
-        PUT(to, 0);                                                                                                                           \
-        for (size_t i = 0; i < t->n; i++) {                                                                                                   \
-            if (t->indices[i] != ARRAY_TAKE_NULL) {                                                                                           \
-                const uint8_t *entry = v->data + ((size_t)v->offset + t->indices[i]) * (SIZE);                                                \
-                total += GET(entry + (SIZE)) - GET(entry);                                                                                    \
-            }                                                                                                                                 \
-            if (total > (LIMIT)) goto too_large;                                                                                              \
-            PUT(to + (i + 1) * (SIZE), total);                                                                                                \
-        }                                                                                                                                     \
+#define TAKE_OFFSETS(SIZE, GET, PUT, LIMIT)                                                    \
+    do {                                                                                       \
+        PUT(to, 0);                                                                            \
+        for (size_t i = 0; i < t->n; i++) {                                                    \
+            if (t->indices[i] != ARRAY_TAKE_NULL) {                                            \
+                const uint8_t *entry = v->data + ((size_t)v->offset + t->indices[i]) * (SIZE); \
+                total += GET(entry + (SIZE)) - GET(entry);                                     \
+            }                                                                                  \
+            if (total > (LIMIT)) goto too_large;                                               \
+            PUT(to + (i + 1) * (SIZE), total);                                                 \
+        }                                                                                      \
     } while (0)
 #define PUT_NARROW(at, value) native_put_i32((at), (int32_t)(value))
 
@@ -149,8 +150,8 @@ static pennon_status take_variable(const struct take *t, const struct array_view
     }
     return PENNON_OK;
 too_large:
-    return error_set(err, PENNON_INVALID_ARGUMENT, "field '%.128s': the values of %zu rows do not fit %zu-bit offsets", field_name(v->schema),
-                     t->n, size * 8);
+    return error_set(err, PENNON_INVALID_ARGUMENT, "field '%.128s': the values of %zu rows do not fit %zu-bit offsets",
+                     field_name(v->schema), t->n, size * 8);
 }
 
 /* Rows as spans, for the types that the gather kernel handles. */
@@ -173,12 +174,12 @@ done:
 /* A fixed size list whose rows are one run of plain bytes: a view of the child, else false. */
 static bool list_is_flat(const struct array_view *v, struct array_view *child, pennon_error *err)
 {
-    return array_view_peek_child(v, 0, child, err) == PENNON_OK && child->type.layout == LAYOUT_FIXED && child->type.id != ARROW_DICTIONARY &&
-           !array_view_has_nulls(child);
+    return array_view_peek_child(v, 0, child, err) == PENNON_OK && child->type.layout == LAYOUT_FIXED &&
+           child->type.id != ARROW_DICTIONARY && !array_view_has_nulls(child);
 }
 
-static pennon_status take_flat_lists(const struct take *t, const struct array_view *v, const struct array_view *child, struct ArrowArray *out,
-                                     pennon_error *err)
+static pennon_status take_flat_lists(const struct take *t, const struct array_view *v, const struct array_view *child,
+                                     struct ArrowArray *out, pennon_error *err)
 {
     struct ArrowArray *to = out->children[0];
     size_t width = 0;
@@ -217,7 +218,8 @@ static pennon_status take_content(const struct take *t, const struct array_view 
     case LAYOUT_BITS: return take_bits(t, v, out, err);
     case LAYOUT_FIXED:
         if (v->type.id == ARROW_DICTIONARY) return take_dictionary(t, v, out, err);
-        return take_values(t, v->length > 0 && v->type.bit_width > 0 ? array_view_fixed(v, 0) : NULL, arrow_type_width(&v->type), out, err);
+        return take_values(t, v->length > 0 && v->type.bit_width > 0 ? array_view_fixed(v, 0) : NULL, arrow_type_width(&v->type),
+                           out, err);
     case LAYOUT_VAR32:
     case LAYOUT_VAR64: return take_variable(t, v, out, err);
     case LAYOUT_STRUCT: return take_children(t, v, out, err);
@@ -262,7 +264,8 @@ pennon_status array_take(const struct ArrowSchema *schema, const struct ArrowArr
     for (size_t i = 0; i < n; i++) {
         if (LIKELY(indices[i] < length)) continue;
         if (indices[i] != ARRAY_TAKE_NULL) {
-            return error_set(err, PENNON_INVALID_ARGUMENT, "row %" PRIu64 " does not exist: there are %" PRIu64 " rows", indices[i], length);
+            return error_set(err, PENNON_INVALID_ARGUMENT, "row %" PRIu64 " does not exist: there are %" PRIu64 " rows", indices[i],
+                             length);
         }
         t.has_null = true;
     }
@@ -285,8 +288,8 @@ static uint64_t count_runs(const uint8_t *bits, uint64_t offset, uint64_t n)
     return runs;
 }
 
-static pennon_status filter_by_spans(const struct ArrowSchema *schema, const struct array_view *v, const uint8_t *bits, uint64_t bit_offset,
-                                     struct mem *mem, struct ArrowArray *out, pennon_error *err)
+static pennon_status filter_by_spans(const struct ArrowSchema *schema, const struct array_view *v, const uint8_t *bits,
+                                     uint64_t bit_offset, struct mem *mem, struct ArrowArray *out, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct span_list spans;
@@ -312,8 +315,8 @@ static void fill_indices(const uint8_t *bits, uint64_t bit_offset, uint64_t n, u
     }
 }
 
-pennon_status array_filter(const struct ArrowSchema *schema, const struct ArrowArray *array, const uint8_t *bits, uint64_t bit_offset,
-                           struct mem *mem, struct ArrowArray *out, pennon_error *err)
+pennon_status array_filter(const struct ArrowSchema *schema, const struct ArrowArray *array, const uint8_t *bits,
+                           uint64_t bit_offset, struct mem *mem, struct ArrowArray *out, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct array_view view;

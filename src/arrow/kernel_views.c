@@ -120,7 +120,8 @@ pennon_status gather_views(const struct gather *g, struct ArrowArray *out, penno
     return PENNON_OK;
 }
 
-pennon_status gather_views_plain(const struct gather *g, const struct ArrowSchema *schema, struct ArrowArray *out, pennon_error *err)
+pennon_status gather_views_plain(const struct gather *g, const struct ArrowSchema *schema, struct ArrowArray *out,
+                                 pennon_error *err)
 {
     int64_t total = 0;
     uint8_t *offsets = array_make_buffer(out, 1, ((size_t)g->rows + 1) * 4, err);
@@ -133,8 +134,9 @@ pennon_status gather_views_plain(const struct gather *g, const struct ArrowSchem
             const uint8_t *view = view_of(g, &g->spans[k], i);
             total += view == NULL ? 0 : native_i32(view);
             if (total > INT32_MAX) {
-                return error_set(err, PENNON_INVALID_ARGUMENT, "field '%.128s': the values of %" PRId64 " rows do not fit 32-bit offsets",
-                                 field_name(schema), g->rows);
+                return error_set(err, PENNON_INVALID_ARGUMENT,
+                                 "field '%.128s': the values of %" PRId64 " rows do not fit 32-bit offsets", field_name(schema),
+                                 g->rows);
             }
             native_put_i32(offsets, (int32_t)total);
         }

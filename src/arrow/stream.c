@@ -260,8 +260,8 @@ static pennon_status stream_next_checked(struct ArrowArrayStream *stream, const 
     return PENNON_OK;
 }
 
-pennon_status stream_collect(struct ArrowArrayStream *stream, const struct ArrowSchema *schema, struct mem *mem, struct ArrowArray *out,
-                             pennon_error *err)
+pennon_status stream_collect(struct ArrowArrayStream *stream, const struct ArrowSchema *schema, struct mem *mem,
+                             struct ArrowArray *out, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct ArrowArray *batches = NULL;
@@ -306,7 +306,7 @@ struct rebatch {
     struct mem *mem; /* retained */
     struct ArrowArrayStream in;
     struct ArrowSchema schema;
-    uint64_t rows;  /* wanted; at least 1 */
+    uint64_t rows; /* wanted; at least 1 */
     uint64_t bytes;
     struct pending *pending;
     size_t n_pending;
@@ -433,8 +433,8 @@ done:
     return st;
 }
 
-pennon_status stream_rebatch(struct ArrowArrayStream *in, uint64_t rows, uint64_t bytes, struct mem *mem, struct ArrowArrayStream *out,
-                             pennon_error *err)
+pennon_status stream_rebatch(struct ArrowArrayStream *in, uint64_t rows, uint64_t bytes, struct mem *mem,
+                             struct ArrowArrayStream *out, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct rebatch *r = NULL;
@@ -445,7 +445,7 @@ pennon_status stream_rebatch(struct ArrowArrayStream *in, uint64_t rows, uint64_
     r->mem = mem_retain(mem);
     stream_move(in, &r->in);
     r->rows = rows == 0 ? 1 : rows;
-    r->bytes = bytes;
+    r->bytes = bytes == 0 ? 1 : bytes; /* a batch has at least one row anyway */
     TRY(stream_schema(&r->in, &r->schema, err));
     TRY(arrow_schema_copy(&r->schema, mem, &schema, err));
     st = stream_new(&schema, rebatch_next, rebatch_release, r, mem, out, err);

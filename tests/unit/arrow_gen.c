@@ -5,14 +5,15 @@
 uint64_t gen_next(struct gen *g) { return scramble(g->state++); }
 uint64_t gen_below(struct gen *g, uint64_t n) { return gen_next(g) % n; }
 
-#define GEN_OK(call)                                                                                                   \
-    do {                                                                                                               \
-        if ((call) != PENNON_OK) fail_msg("%s", g->err->message);                                                      \
+#define GEN_OK(call)                                              \
+    do {                                                          \
+        if ((call) != PENNON_OK) fail_msg("%s", g->err->message); \
     } while (0)
 
-static const char *const LEAVES[] = {"n",   "b",   "c",   "C",   "s",    "S",    "i",   "I",   "l",      "L",     "e",     "f",
-                                     "g",   "u",   "U",   "z",   "Z",    "vu",   "vz",  "tdD", "tdm",    "tts",   "ttu",   "tsu:UTC",
-                                     "tss:", "tDn", "tiM", "tiD", "tin", "w:3",  "w:0", "w:16", "d:5,2", "d:40,3,256", "d:9,1,32", "d:15,4,64"};
+static const char *const LEAVES[] = {"n",   "b",   "c",   "C",   "s",    "S",       "i",          "I",        "l",
+                                     "L",   "e",   "f",   "g",   "u",    "U",       "z",          "Z",        "vu",
+                                     "vz",  "tdD", "tdm", "tts", "ttu",  "tsu:UTC", "tss:",       "tDn",      "tiM",
+                                     "tiD", "tin", "w:3", "w:0", "w:16", "d:5,2",   "d:40,3,256", "d:9,1,32", "d:15,4,64"};
 static const char *const LISTS[] = {"+l", "+L", "+vl", "+vL", "+w:2", "+w:0", "+w:3"};
 
 void gen_schema(struct gen *g, unsigned depth, const char *name, struct ArrowSchema *out)
@@ -85,7 +86,10 @@ static void gen_validity(struct gen *g, struct ArrowArray *a, int64_t total)
     a->null_count = -1;
 }
 
-static bool slot_valid(const struct ArrowArray *a, int64_t slot) { return a->buffers[0] == NULL || bit_get(a->buffers[0], (uint64_t)slot); }
+static bool slot_valid(const struct ArrowArray *a, int64_t slot)
+{
+    return a->buffers[0] == NULL || bit_get(a->buffers[0], (uint64_t)slot);
+}
 
 /* A word of letters, some of them two bytes long. */
 static size_t gen_text(struct gen *g, uint8_t *to)

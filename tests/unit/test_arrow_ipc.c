@@ -3,7 +3,10 @@
  * refused or give valid arrays. */
 #include "arrow_gen.h"
 
-static pennon_status sink_to_buf(void *ctx, const void *bytes, size_t n, pennon_error *err) { return buf_append(ctx, bytes, n, err); }
+static pennon_status sink_to_buf(void *ctx, const void *bytes, size_t n, pennon_error *err)
+{
+    return buf_append(ctx, bytes, n, err);
+}
 
 /* Hands out bytes in pieces of at most `step`. */
 struct dribble {
@@ -138,7 +141,8 @@ static void test_arrow_ipc__file_refuses_new_dictionary(void **state)
     struct ipc_writer *w = NULL;
     pennon_status st = PENNON_OK;
     assert_ok(f, arrow_schema_new(&schema, "+s", "", 0, 1, f->mem, &f->err));
-    assert_ok(f, arrow_schema_from_text(bytes_str("dictionary<values=string, indices=int8, ordered=0>"), "d", f->mem, schema.children[0], &f->err));
+    assert_ok(f, arrow_schema_from_text(bytes_str("dictionary<values=string, indices=int8, ordered=0>"), "d", f->mem,
+                                        schema.children[0], &f->err));
     buf_init(&out, f->mem, BUF_NO_LIMIT);
     w = ipc_writer_new(&schema, &options, sink_to_buf, &out, f->mem, &f->err);
     assert_non_null(w);
@@ -262,7 +266,8 @@ static void test_arrow_ipc__budget(void **state)
         buf_init(&again, small, BUF_NO_LIMIT);
         (void)read_all(f, ipc_reader_open(bytes_of(out.data, out.size), NULL, small, &f->err), small);
         struct ipc_writer *w = ipc_writer_new(&t.schema, &options, sink_to_buf, &again, small, &f->err);
-        if (w != NULL) (void)(ipc_writer_write(w, &t.batches[0], &f->err) == PENNON_OK && ipc_writer_finish(w, &f->err) == PENNON_OK);
+        if (w != NULL)
+            (void)(ipc_writer_write(w, &t.batches[0], &f->err) == PENNON_OK && ipc_writer_finish(w, &f->err) == PENNON_OK);
         ipc_writer_free(w);
         buf_free(&again);
         assert_int_equal(mem_used(small), 0);
@@ -275,10 +280,10 @@ static void test_arrow_ipc__budget(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FIXTURE_TEST(test_arrow_ipc__stream),        FIXTURE_TEST(test_arrow_ipc__file),
-        FIXTURE_TEST(test_arrow_ipc__zstd),          FIXTURE_TEST(test_arrow_ipc__file_refuses_new_dictionary),
-        FIXTURE_TEST(test_arrow_ipc__cut_short),     FIXTURE_TEST(test_arrow_ipc__flipped_bytes),
-        FIXTURE_TEST(test_arrow_ipc__schema_alone),  FIXTURE_TEST(test_arrow_ipc__budget),
+        FIXTURE_TEST(test_arrow_ipc__stream),       FIXTURE_TEST(test_arrow_ipc__file),
+        FIXTURE_TEST(test_arrow_ipc__zstd),         FIXTURE_TEST(test_arrow_ipc__file_refuses_new_dictionary),
+        FIXTURE_TEST(test_arrow_ipc__cut_short),    FIXTURE_TEST(test_arrow_ipc__flipped_bytes),
+        FIXTURE_TEST(test_arrow_ipc__schema_alone), FIXTURE_TEST(test_arrow_ipc__budget),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,7 +39,8 @@ static struct bytes line_of(const struct buf *text, int64_t row)
 }
 
 /* The result is valid, has offset 0 and exact null count, and reads as `want`. */
-static void check_result(struct fixture *f, const struct ArrowSchema *schema, const struct ArrowArray *result, const struct buf *want)
+static void check_result(struct fixture *f, const struct ArrowSchema *schema, const struct ArrowArray *result,
+                         const struct buf *want)
 {
     struct buf got;
     buf_init(&got, f->mem, BUF_NO_LIMIT);
@@ -80,7 +81,8 @@ static void test_arrow_kernels__copy_range(void **state)
         check_result(f, &s.schema, &copy, &want);
         array_release(&copy);
         assert_ok(f, arrow_schema_plain(&s.schema, f->mem, &plain, &f->err));
-        assert_ok(f, array_copy_range(&s.schema, &s.array, start, n, ARRAY_DROP_GARBAGE | ARRAY_PLAIN_VIEWS, f->mem, &copy, &f->err));
+        assert_ok(f,
+                  array_copy_range(&s.schema, &s.array, start, n, ARRAY_DROP_GARBAGE | ARRAY_PLAIN_VIEWS, f->mem, &copy, &f->err));
         check_result(f, &plain, &copy, &want);
         array_release(&copy);
         arrow_schema_release(&plain);
@@ -157,7 +159,8 @@ static void test_arrow_kernels__filter(void **state)
         sample_open(&s, f, seed, 4);
         uint64_t mode = gen_below(&s.gen, 4);
         uint64_t offset = gen_below(&s.gen, 11);
-        for (size_t i = 0; i < sizeof bits; i++) bits[i] = mode == 0 ? 0 : mode == 1 ? 0xff : mode == 2 ? (uint8_t)gen_next(&s.gen) : i % 5 < 2 ? 0xff : 0;
+        for (size_t i = 0; i < sizeof bits; i++)
+            bits[i] = mode == 0 ? 0 : mode == 1 ? 0xff : mode == 2 ? (uint8_t)gen_next(&s.gen) : i % 5 < 2 ? 0xff : 0;
         buf_init(&want, f->mem, BUF_NO_LIMIT);
         for (int64_t i = 0; i < s.array.length; i++) {
             if (bit_get(bits, offset + (uint64_t)i)) append_line(f, &want, &s.text, i);
