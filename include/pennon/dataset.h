@@ -80,6 +80,9 @@ PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_info_json(pennon_datas
 /* Fields as a JSON array: name, id, type, logical_type, nullable, metadata, fields. */
 PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_schema_json(pennon_dataset *ds, char **out, pennon_error *err);
 
+/* The type of a field as text ("timestamp[us, tz=UTC]", "list<item: int32>"); NULL without memory. Free with pennon_string_free. */
+PENNON_EXPORT char *pennon_type_text(const struct ArrowSchema *schema);
+
 /* Rows that are not deleted. */
 PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_count_rows(pennon_dataset *ds, const pennon_call *call, uint64_t *rows, pennon_error *err);
 

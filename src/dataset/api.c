@@ -90,3 +90,19 @@ pennon_status text_out(struct buf *b, char **out, pennon_error *err)
     *out = text_dup((const char *)b->data);
     return *out ? PENNON_OK : error_set(err, PENNON_OUT_OF_MEMORY, "no memory for a text of %zu bytes", b->size);
 }
+
+char *pennon_type_text(const struct ArrowSchema *schema)
+{
+    struct api a;
+    char *text = NULL;
+    pennon_status st = api_begin(&a, NULL, schema, "schema");
+    if (st == PENNON_OK) {
+        struct buf b;
+        buf_init(&b, a.c.mem, 1 << 24);
+        st = arrow_type_text(schema, &b, a.err);
+        if (st == PENNON_OK) st = text_out(&b, &text, a.err);
+        buf_free(&b);
+    }
+    st = api_end(&a, st, NULL);
+    return st == PENNON_OK ? text : NULL;
+}

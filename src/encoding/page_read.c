@@ -211,6 +211,25 @@ static pennon_status check_rows(const struct page *p, const struct leaf_out *o, 
     return PENNON_OK;
 }
 
+/* Room for what is about to come, so that buffers grow once. Sizes come from the plan, which has been checked against the file. */
+static pennon_status reserve_values(const struct page *p, const struct page_plan *plan, struct leaf_out *o, pennon_error *err)
+{
+    uint64_t bytes = 0;
+    if (p->kinds.max_rep || plan->row_count > UINT32_MAX) return PENNON_OK;
+    switch (o->type->kind) {
+    case LEAF_FIXED:
+    case LEAF_DICTIONARY:
+    case LEAF_BLOB:
+        if (mul_overflows(plan->row_count, leaf_items(o->type) * o->type->width, &bytes) || bytes > (uint64_t)PTRDIFF_MAX) return PENNON_OK;
+        return buf_grow(&o->values, (size_t)bytes, err);
+    case LEAF_VARIABLE:
+        for (size_t i = 0; p->kind == PAGE_ZIP && i < plan->n_ranges; i++) bytes += plan->ranges[i].size;
+        TRY_RETURN(buf_grow(&o->data, (size_t)bytes, err));
+        return buf_grow(&o->offsets, (size_t)plan->row_count * (o->type->large ? 8 : 4), err);
+    default: return PENNON_OK;
+    }
+}
+
 pennon_status page_decode(const struct page *p, const struct page_plan *plan, const struct bytes *bytes, struct leaf_out *o, pennon_error *err)
 {
     ASSERT(o->n_layers == p->n_specs && o->type == p->type);
@@ -220,6 +239,7 @@ pennon_status page_decode(const struct page *p, const struct page_plan *plan, co
     uint64_t before = o->n, values, rows_before = o->layers[o->n_layers - 1].length;
     level_sink_init(&levels, p->mem);
     if (plan->row_count == 0) goto done;
+    TRY(reserve_values(p, plan, o, err));
     switch (p->kind) {
     case PAGE_MINI: TRY(mini_decode(p, plan, bytes, o, &levels, err)); break;
     case PAGE_ZIP: TRY(zip_decode(p, plan, bytes, o, &levels, err)); break;

@@ -1,0 +1,28 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/* Pennon: the Lance lakehouse format in C. This header pulls in all others.
+ *
+ *     status.h     status codes, the error object
+ *     runtime.h    runtime, cancel, budget, the call part of options
+ *     store.h      object stores
+ *     dataset.h    open, facts, count, take, listings, verify
+ *     scan.h       scans
+ *     write.h      create, append, overwrite
+ *     ingest.h     CSV, JSON lines and IPC in and out
+ *     file.h       single data files
+ *     stream.h     the full error of a stream
+ */
+#ifndef PENNON_PENNON_H
+#define PENNON_PENNON_H
+
+#include "pennon/arrow_abi.h"
+#include "pennon/dataset.h"
+#include "pennon/file.h"
+#include "pennon/ingest.h"
+#include "pennon/runtime.h"
+#include "pennon/scan.h"
+#include "pennon/status.h"
+#include "pennon/store.h"
+#include "pennon/stream.h"
+#include "pennon/write.h"
+
+#endif
