@@ -33,9 +33,17 @@ struct external_rule {
 
 /* ---- snapshot ---- */
 
-#define READER_FLAGS_KNOWN ((uint64_t)63)
-#define WRITER_FLAGS_KNOWN ((uint64_t)63)
-enum { FLAG_DELETIONS = 1, FLAG_STABLE_ROW_IDS = 2, FLAG_V2_FORMAT = 4, FLAG_CONFIG = 8, FLAG_BASE_PATHS = 16, FLAG_NO_TRANSACTION_FILE = 32 };
+enum {
+    FLAG_DELETIONS = 1,
+    FLAG_STABLE_ROW_IDS = 2,
+    FLAG_V2_FORMAT = 4,
+    FLAG_CONFIG = 8,
+    FLAG_BASE_PATHS = 16,
+    FLAG_NO_TRANSACTION_FILE = 32,
+    FLAG_MIXED_VERSIONS = 256 /* data files of several versions; in both words, and it stays */
+};
+#define READER_FLAGS_KNOWN ((uint64_t)(63 | FLAG_MIXED_VERSIONS))
+#define WRITER_FLAGS_KNOWN ((uint64_t)(63 | FLAG_MIXED_VERSIONS))
 
 #define NO_BASE UINT32_MAX
 
@@ -133,6 +141,7 @@ pennon_status data_file_locate(const struct call *c, struct snapshot *s, const s
 typedef pennon_status (*file_length_fn)(void *ctx, const struct call *c, struct snapshot *s, const struct data_file *f, uint64_t *rows, pennon_error *err);
 pennon_status fragment_physical_rows(const struct call *c, struct snapshot *s, const struct fragment *f, file_length_fn length, void *ctx, uint64_t *rows, pennon_error *err) CHECKED;
 pennon_status fragment_live_rows(const struct call *c, struct snapshot *s, const struct fragment *f, file_length_fn length, void *ctx, uint64_t *rows, pennon_error *err) CHECKED;
+static inline bool snapshot_has_stable_ids(const struct snapshot *s) { return (s->manifest.reader_feature_flags & FLAG_STABLE_ROW_IDS) != 0; }
 const struct fragment *snapshot_find_fragment(const struct snapshot *s, uint64_t id); /* NULL = none */
 
 /* ---- deletion vectors ---- */

@@ -524,8 +524,10 @@ struct manifest_message {
     size_t n_table_metadata;
     bool has_branch;
     struct bytes branch;
-    bool has_transaction_section;
+    bool has_transaction_section; /* tag 21: writers up to 8.0 */
     uint64_t transaction_section;
+    bool has_transaction_section_new; /* tag 23: the same in newer releases, which prefer it */
+    uint64_t transaction_section_new;
     struct bytes unknown;
 };
 struct index_file_message {

@@ -88,6 +88,7 @@ static const struct wire_field manifest_fields[] = {
     WIRE_SUBS(struct manifest_message, 19, table_metadata, &map_entry_table),
     WIRE_OPT(struct manifest_message, 20, WIRE_BYTES, branch),
     WIRE_OPT(struct manifest_message, 21, WIRE_U64, transaction_section),
+    WIRE_OPT(struct manifest_message, 23, WIRE_U64, transaction_section_new),
 };
 WIRE_TABLE(manifest_table, struct manifest_message, "Manifest", manifest_fields);
 

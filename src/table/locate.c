@@ -1,0 +1,334 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/* Where things are: the table of a URI, its branches, its base paths, the files of a fragment.
+ *
+ * what            | path
+ * ----------------|--------------------------------------------------------------------------------------------------------
+ * branch a/b      | {root}/tree/a/b
+ * data file       | {table}/data/{name}; of a base that is a table {base}/data/{name}, of another base {base}/{name}
+ * deletion file   | {table or base table}/_deletions/{fragment}-{read version}-{id}.{arrow or bin}
+ *
+ * A base path is used only when the rule for external paths lets it. The bases of a branch are absolute and go stale when the table is moved:
+ * a base table that is gone is taken for the branch's own root.
+ * The name of a data file is one segment: what a store would not take in a segment is escaped, as official does.
+ * Source: spec table-format 2, 10.1, 17, commits 10.3. */
+#include "table/table_private.h"
+
+#define TREE "tree/"
+
+/* ---- locations ---- */
+
+void table_location_free(struct mem *m, struct table_location *l)
+{
+    pennon_store_free(l->store);
+    mem_free(m, l->path);
+    mem_free(m, l->uri);
+    mem_free(m, l->branch);
+    *l = (struct table_location){0};
+}
+
+pennon_status table_location_copy(struct mem *m, const struct table_location *from, struct table_location *to, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    *to = (struct table_location){0};
+    if (from->store != NULL) {
+        pennon_store_retain(from->store);
+        to->store = from->store;
+    }
+    TRY_NEW(to->path, mem_strdup(m, from->path, err));
+    TRY_NEW(to->uri, mem_strdup(m, from->uri, err));
+    if (from->branch != NULL) TRY_NEW(to->branch, mem_strdup(m, from->branch, err));
+done:
+    if (st != PENNON_OK) table_location_free(m, to);
+    return st;
+}
+
+static bool note_any(void *ctx, const pennon_object_info *info)
+{
+    struct manifest_name name;
+    bool *found = ctx;
+    *found = manifest_name_parse(path_name(info->path), &name);
+    return !*found;
+}
+
+/* Is there a manifest below the path? */
+static pennon_status is_table(const struct call *c, pennon_store *store, const char *path, bool *out, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    char *versions = NULL;
+    *out = false;
+    TRY_NEW(versions, store_join(c->mem, path, "_versions", err));
+    TRY(store_list(c, store, versions, false, note_any, out, err));
+done:
+    mem_free(c->mem, versions);
+    return st;
+}
+
+/* Does the path lie below the tree/ of another table? Then `branch` is what stands behind. */
+static pennon_status find_branch(const struct call *c, const struct table_location *at, char **branch, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    char *root = NULL;
+    const char *from = at->path;
+    for (;;) {
+        const char *tree = strstr(from, "/" TREE);
+        bool yes;
+        if (tree == NULL) break;
+        from = tree + 1;
+        if (!branch_name_valid(tree + 1 + strlen(TREE))) continue;
+        TRY_NEW(root, mem_strndup(c->mem, at->path, (size_t)(tree - at->path), err));
+        TRY(is_table(c, at->store, root, &yes, err));
+        mem_free(c->mem, root);
+        root = NULL;
+        if (!yes) continue;
+        TRY_NEW(*branch, mem_strdup(c->mem, tree + 1 + strlen(TREE), err));
+        break;
+    }
+done:
+    mem_free(c->mem, root);
+    return st;
+}
+
+pennon_status table_locate(const struct call *c, const char *uri, struct table_location *out, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    *out = (struct table_location){0};
+    TRY(store_resolve(c, uri, &out->store, &out->path, err));
+    TRY_NEW(out->uri, store_uri(c->mem, out->store, out->path, err));
+    TRY(find_branch(c, out, &out->branch, err));
+done:
+    if (st != PENNON_OK) table_location_free(c->mem, out);
+    return st;
+}
+
+static bool segment_valid(const char *text, size_t n)
+{
+    if (n == 0 || text[0] == '.' || text[n - 1] == '.') return false;
+    for (size_t i = 0; i < n; i++) {
+        unsigned char ch = (unsigned char)text[i];
+        bool word = (ch >= '0' && ch <= '9') || (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') || ch >= 0x80;
+        if (!word && ch != '.' && ch != '-' && ch != '_') return false;
+        if (ch == '.' && i + 1 < n && text[i + 1] == '.') return false;
+    }
+    return n < 5 || memcmp(text + n - 5, ".lock", 5) != 0;
+}
+
+bool tag_name_valid(const char *name) { return segment_valid(name, strlen(name)); }
+
+bool branch_name_valid(const char *name)
+{
+    const char *at = name;
+    if (strcmp(name, "main") == 0) return false;
+    for (;;) {
+        const char *slash = strchr(at, '/');
+        if (!segment_valid(at, slash != NULL ? (size_t)(slash - at) : strlen(at))) return false;
+        if (slash == NULL) return true;
+        at = slash + 1;
+    }
+}
+
+/* `text` without "/tree/{branch}" at its end, and without a slash before that. */
+static char *strip_branch(struct mem *m, const char *text, const char *branch, pennon_error *err)
+{
+    size_t n = strlen(text), cut = branch != NULL ? strlen("/" TREE) + strlen(branch) : 0;
+    ASSERT(cut <= n);
+    return mem_strndup(m, text, n - cut, err);
+}
+
+char *root_path(struct mem *m, const struct table_location *at, pennon_error *err) { return strip_branch(m, at->path, at->branch, err); }
+
+pennon_status branch_location(struct mem *m, const struct table_location *at, const char *branch, struct table_location *out, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    char *path = NULL, *uri = NULL;
+    *out = (struct table_location){0};
+    if (branch != NULL && strcmp(branch, "main") == 0) branch = NULL;
+    if (branch != NULL && !branch_name_valid(branch)) {
+        (void)error_set(err, PENNON_INVALID_ARGUMENT, "'%.256s' is no name of a branch", branch);
+        st = error_kind(err, "InvalidRef");
+        goto done;
+    }
+    TRY_NEW(path, strip_branch(m, at->path, at->branch, err));
+    TRY_NEW(uri, strip_branch(m, at->uri, at->branch, err));
+    pennon_store_retain(at->store);
+    out->store = at->store;
+    if (branch != NULL) {
+        TRY_NEW(out->path, mem_printf(m, err, "%s/" TREE "%s", path, branch));
+        TRY_NEW(out->uri, mem_printf(m, err, "%s/" TREE "%s", uri, branch));
+        TRY_NEW(out->branch, mem_strdup(m, branch, err));
+    } else {
+        out->path = path;
+        out->uri = uri;
+        path = uri = NULL;
+    }
+done:
+    mem_free(m, path);
+    mem_free(m, uri);
+    if (st != PENNON_OK) table_location_free(m, out);
+    return st;
+}
+
+/* ---- base paths ---- */
+
+static bool has_prefix(const char *text, const char *prefix)
+{
+    size_t n = strlen(prefix);
+    while (n > 0 && prefix[n - 1] == '/') n--;
+    return strncmp(text, prefix, n) == 0 && (text[n] == '\0' || text[n] == '/');
+}
+
+static pennon_status check_external(const struct snapshot *s, const pennon_store *store, const char *uri, pennon_error *err)
+{
+    bool good = false;
+    switch (s->external.policy) {
+    case EXTERNAL_ALL: good = true; break;
+    case EXTERNAL_SAME_STORE: good = store_same(store, s->at.store); break;
+    case EXTERNAL_LIST:
+        for (size_t i = 0; i < s->external.n_prefixes; i++) good = good || has_prefix(uri, s->external.prefixes[i]);
+        break;
+    case EXTERNAL_NONE: break;
+    }
+    if (good) return PENNON_OK;
+    (void)error_set(err, PENNON_INVALID_ARGUMENT, "the table refers to '%.512s', which is outside of it; allow it with external_paths", uri);
+    return error_kind(err, "ExternalPathRefused");
+}
+
+/* An absolute path or a URI: what is relative would depend on where the process stands. */
+static bool is_absolute(const char *path) { return path[0] == '/' || strstr(path, "://") != NULL; }
+
+/* The branch's own root, when the base table is gone. *path may be replaced. */
+static pennon_status find_moved(const struct call *c, struct snapshot *s, pennon_store *store, char **path, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    char *root = NULL;
+    bool there = true;
+    TRY_NEW(root, root_path(c->mem, &s->at, err));
+    if (strcmp(root, *path) == 0 && store_same(store, s->at.store)) goto done;
+    TRY(is_table(c, store, *path, &there, err));
+    if (!there) {
+        mem_free(c->mem, *path);
+        *path = root;
+        root = NULL;
+    }
+done:
+    mem_free(c->mem, root);
+    return st;
+}
+
+static pennon_status open_base(const struct call *c, struct snapshot *s, uint32_t base, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    const struct base *b = &s->bases[base];
+    pennon_store *store = NULL;
+    char *path = NULL, *uri = NULL;
+    CHECK_FILE(is_absolute(b->path), "base path %u of the table is '%.256s', which is not absolute", b->id, b->path);
+    if (s->external.policy == EXTERNAL_NONE) {
+        st = check_external(s, NULL, b->path, err);
+        goto done;
+    }
+    TRY(store_resolve(c, b->path, &store, &path, err));
+    TRY_NEW(uri, store_uri(c->mem, store, path, err));
+    TRY(check_external(s, store, uri, err));
+    if (b->is_dataset_root && s->at.branch != NULL) TRY(find_moved(c, s, store, &path, err));
+    TRY(cache_put_base(s, base, store, path, err));
+done:
+    pennon_store_free(store);
+    mem_free(c->mem, path);
+    mem_free(c->mem, uri);
+    return st;
+}
+
+pennon_status base_locate(const struct call *c, struct snapshot *s, uint32_t base, pennon_store **store, char **path, pennon_error *err)
+{
+    *store = s->at.store;
+    if (base == NO_BASE) {
+        *path = mem_strdup(c->mem, s->at.path, err);
+    } else {
+        const struct base_place *place = cache_base(s, base);
+        if (place == NULL) {
+            TRY_RETURN(open_base(c, s, base, err));
+            place = cache_base(s, base);
+        }
+        *path = mem_strdup(c->mem, place->path, err);
+        *store = place->store;
+    }
+    if (*path == NULL) return err->code;
+    pennon_store_retain(*store);
+    return PENNON_OK;
+}
+
+/* ---- files ---- */
+
+static bool needs_escape(unsigned char ch) { return ch < 0x20 || ch >= 0x7f || strchr("/\"#%*<>?[\\]^`{|}~", ch) != NULL; }
+
+/* The name as one segment of a path. */
+static pennon_status escape_segment(const char *name, struct buf *out, pennon_error *err)
+{
+    bool dots = strcmp(name, "..") == 0 || strcmp(name, ".") == 0;
+    for (const char *p = name; *p != '\0'; p++) {
+        unsigned char ch = (unsigned char)*p;
+        TRY_RETURN(dots || needs_escape(ch) ? buf_printf(out, err, "%%%02X", ch) : buf_append_byte(out, ch, err));
+    }
+    return buf_terminate(out, err);
+}
+
+/* May the name be used as it stands? Never out of its folder. */
+static bool literal_safe(const char *name)
+{
+    const char *at = name;
+    for (;;) {
+        const char *slash = strchr(at, '/');
+        size_t n = slash != NULL ? (size_t)(slash - at) : strlen(at);
+        if (n == 0 || (n == 1 && at[0] == '.') || (n == 2 && at[0] == '.' && at[1] == '.')) return false;
+        if (slash == NULL) return true;
+        at = slash + 1;
+    }
+}
+
+/* Official escapes names; a writer that did not is believed when only its form is there. */
+static pennon_status choose_name(const struct call *c, pennon_store *store, const char *folder, const char *name, struct buf *escaped, char **path,
+                                 pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    pennon_object_info info;
+    char *literal = NULL;
+    TRY(escape_segment(name, escaped, err));
+    TRY_NEW(*path, store_join(c->mem, folder, (const char *)escaped->data, err));
+    if (strcmp((const char *)escaped->data, name) == 0 || !literal_safe(name)) goto done;
+    st = store_head(c, store, *path, &info, err);
+    if (st != PENNON_NOT_FOUND) goto done;
+    TRY_NEW(literal, store_join(c->mem, folder, name, err));
+    mem_free(c->mem, *path);
+    *path = literal;
+done:
+    return st;
+}
+
+pennon_status data_file_locate(const struct call *c, struct snapshot *s, const struct data_file *f, pennon_store **store, char **path, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    char *folder = NULL, *base = NULL;
+    pennon_store *found = NULL;
+    struct buf escaped;
+    buf_init(&escaped, c->mem, 1 << 20);
+    *path = NULL;
+    TRY(base_locate(c, s, f->base, &found, &base, err));
+    if (f->base == NO_BASE || s->bases[f->base].is_dataset_root) {
+        TRY_NEW(folder, store_join(c->mem, base, "data", err));
+    } else {
+        folder = base;
+        base = NULL;
+    }
+    TRY(choose_name(c, found, folder, f->path, &escaped, path, err));
+    *store = found;
+    found = NULL;
+done:
+    if (st != PENNON_OK) {
+        mem_free(c->mem, *path);
+        *path = NULL;
+    }
+    pennon_store_free(found);
+    buf_free(&escaped);
+    mem_free(c->mem, folder);
+    mem_free(c->mem, base);
+    return st;
+}

@@ -1,0 +1,258 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/* The bytes of a manifest file, checked and turned into a snapshot.
+ *
+ * offset     | bytes | what
+ * -----------|-------|----------------------------------------------------------------------------------------------
+ * i          | 4+n   | index section: u32 length, IndexSection; only when Manifest.index_section = i is present
+ * t          | 4+n   | transaction section: u32 length, Transaction; Manifest.transaction_section = t (tag 23, else 21)
+ * p          | 4+n   | u32 length, Manifest
+ * size - 16  | 8     | i64 p; p + 4 + n + 16 = size
+ * size - 8   | 4     | i16 major, i16 minor: any
+ * size - 4   | 4     | "LANC"
+ *
+ * A section that does not lie before p, or does not parse, counts as absent: writers up to 8.0 leave stale offsets behind.
+ *
+ * Old manifests are made to look like new ones: an absent data_format comes from the files; row counts of writers without a version, and
+ * counts of 0, are unknown.
+ * Invariants after this: fragment ids ascend and fit 32 bits, field ids are unique, every base id is an index, column lists are long enough,
+ * deleted rows never exceed physical rows.
+ * Source: spec table-format 4, 5, 6, 8, 9, 18.1. */
+#include <stdatomic.h>
+
+#include "table/table_private.h"
+
+#define FRAGMENT_ID_MAX (UINT32_MAX - 1)
+
+bool manifest_section(struct bytes file, uint64_t offset, uint64_t end, struct bytes *out)
+{
+    ASSERT(end <= file.size);
+    if (!range_inside(offset, 4, end)) return false;
+    uint64_t n = load_u32(file.data + offset);
+    if (!range_inside(offset + 4, n, end)) return false;
+    *out = bytes_of(file.data + offset + 4, (size_t)n);
+    return true;
+}
+
+/* ---- small parts ---- */
+
+static pennon_status text_of(struct snapshot *s, struct bytes in, const char *what, const char **out, pennon_error *err)
+{
+    CHECK_FILE_RETURN(in.size == 0 || memchr(in.data, 0, in.size) == NULL, "manifest: a zero byte in %s", what);
+    *out = arena_strndup(&s->arena, (const char *)in.data, in.size, err);
+    return *out != NULL ? PENNON_OK : err->code;
+}
+
+uint32_t snapshot_find_base(const struct snapshot *s, uint32_t id)
+{
+    /* Of equal ids the last one counts. */
+    for (size_t i = s->n_bases; i > 0; i--) {
+        if (s->bases[i - 1].id == id) return (uint32_t)(i - 1);
+    }
+    return NO_BASE;
+}
+
+static pennon_status read_bases(struct snapshot *s, pennon_error *err)
+{
+    const struct manifest_message *m = &s->manifest;
+    s->bases = arena_calloc(&s->arena, m->n_base_paths, sizeof *s->bases, err);
+    if (s->bases == NULL) return err->code;
+    for (size_t i = 0; i < m->n_base_paths; i++) {
+        const struct base_path_message *b = &m->base_paths[i];
+        s->bases[i] = (struct base){.id = b->id, .is_dataset_root = b->is_dataset_root};
+        TRY_RETURN(text_of(s, b->path, "a base path", &s->bases[i].path, err));
+        if (b->has_name) TRY_RETURN(text_of(s, b->name, "the name of a base path", &s->bases[i].name, err));
+    }
+    s->n_bases = m->n_base_paths;
+    return PENNON_OK;
+}
+
+static pennon_status check_flags(const struct snapshot *s, pennon_error *err)
+{
+    uint64_t unknown = s->manifest.reader_feature_flags & ~READER_FLAGS_KNOWN;
+    if (unknown == 0) return PENNON_OK;
+    (void)error_set(err, PENNON_NOT_SUPPORTED, "the table needs features of a newer Lance (reader flags %" PRIu64 " are unknown here)", unknown);
+    return error_kind(err, "NotSupported");
+}
+
+static void read_timestamp(struct snapshot *s)
+{
+    const struct timestamp_message *t = s->manifest.timestamp;
+    if (t == NULL) return;
+    int64_t ns;
+    if (__builtin_mul_overflow(t->seconds, INT64_C(1000000000), &ns) || __builtin_add_overflow(ns, (int64_t)t->nanos, &ns)) {
+        ns = t->seconds < 0 ? INT64_MIN : INT64_MAX;
+    }
+    s->timestamp_ns = ns;
+}
+
+/* ---- fragments ---- */
+
+static pennon_status read_file(struct snapshot *s, const struct data_file_message *m, uint64_t fragment, struct data_file *out, pennon_error *err)
+{
+    *out = (struct data_file){
+        .fields = m->fields,
+        .columns = m->column_indices,
+        .version = data_file_version(m->file_major_version, m->file_minor_version),
+        .size = m->file_size_bytes,
+        .base = NO_BASE,
+    };
+    CHECK_FILE_RETURN(m->path.size > 0, "manifest: fragment %" PRIu64 " has a data file without a name", fragment);
+    CHECK_FILE_RETURN(m->n_fields <= UINT32_MAX && m->n_column_indices <= UINT32_MAX, "manifest: fragment %" PRIu64 ": too many fields", fragment);
+    out->n_fields = (uint32_t)m->n_fields;
+    out->n_columns = (uint32_t)m->n_column_indices;
+    TRY_RETURN(text_of(s, m->path, "the name of a data file", &out->path, err));
+    CHECK_FILE_RETURN(out->version == STORAGE_LEGACY || out->n_columns >= out->n_fields, "manifest: data file '%.128s' has %u fields and %u columns",
+                      out->path, out->n_fields, out->n_columns);
+    for (uint32_t i = 0; i < out->n_fields; i++) CHECK_FILE_RETURN(out->fields[i] != -1, "manifest: data file '%.128s' has the field id -1", out->path);
+    if (m->has_base_id) {
+        out->base = snapshot_find_base(s, m->base_id);
+        CHECK_FILE_RETURN(out->base != NO_BASE, "manifest: data file '%.128s' has the base id %u, which no base path has", out->path, m->base_id);
+    }
+    return PENNON_OK;
+}
+
+static pennon_status read_counts(const struct snapshot *s, const struct fragment_message *m, struct fragment *f, pennon_error *err)
+{
+    /* Before writers said who they are they wrote row counts that are wrong. */
+    bool trusted = s->manifest.writer_version != NULL && m->physical_rows > 0;
+    f->physical_rows = trusted ? m->physical_rows : UINT64_MAX;
+    f->deletion = m->deletion_file;
+    if (f->deletion != NULL) f->deleted_rows = f->deletion->num_deleted_rows > 0 ? f->deletion->num_deleted_rows : UINT64_MAX;
+    CHECK_FILE_RETURN(!trusted || m->physical_rows <= UINT32_MAX, "manifest: fragment %u has %" PRIu64 " rows", f->id, m->physical_rows);
+    CHECK_FILE_RETURN(f->deleted_rows == UINT64_MAX || f->deleted_rows <= f->physical_rows, "manifest: fragment %u has %" PRIu64 " rows and %" PRIu64 " deleted ones",
+                      f->id, f->physical_rows, f->deleted_rows);
+    if (f->deletion != NULL && f->deletion->has_base_id) {
+        CHECK_FILE_RETURN(snapshot_find_base(s, f->deletion->base_id) != NO_BASE, "manifest: the deletion file of fragment %u has the base id %u, which no base path has",
+                          f->id, f->deletion->base_id);
+    }
+    return PENNON_OK;
+}
+
+static pennon_status read_fragment(struct snapshot *s, size_t i, pennon_error *err)
+{
+    const struct fragment_message *m = &s->manifest.fragments[i];
+    struct fragment *f = &s->fragments[i];
+    CHECK_FILE_RETURN(m->id <= FRAGMENT_ID_MAX, "manifest: the fragment id %" PRIu64, m->id);
+    CHECK_FILE_RETURN(i == 0 || m->id > s->fragments[i - 1].id, "manifest: fragment %" PRIu64 " comes after fragment %u", m->id, i > 0 ? s->fragments[i - 1].id : 0);
+    CHECK_FILE_RETURN(m->n_files <= UINT32_MAX, "manifest: fragment %" PRIu64 " has too many files", m->id);
+    CHECK_FILE_RETURN((s->manifest.reader_feature_flags & FLAG_STABLE_ROW_IDS) == 0 || m->row_ids_which != 0,
+                      "manifest: the table has stable row ids, and fragment %" PRIu64 " has none", m->id);
+    f->id = (uint32_t)m->id;
+    f->message = m;
+    f->n_files = (uint32_t)m->n_files;
+    f->files = arena_calloc(&s->arena, m->n_files, sizeof *f->files, err);
+    if (f->files == NULL) return err->code;
+    for (size_t k = 0; k < m->n_files; k++) TRY_RETURN(read_file(s, &m->files[k], m->id, &f->files[k], err));
+    return read_counts(s, m, f, err);
+}
+
+static pennon_status read_fragments(struct snapshot *s, pennon_error *err)
+{
+    s->fragments = arena_calloc(&s->arena, s->manifest.n_fragments, sizeof *s->fragments, err);
+    if (s->fragments == NULL) return err->code;
+    for (size_t i = 0; i < s->manifest.n_fragments; i++) TRY_RETURN(read_fragment(s, i, err));
+    s->n_fragments = s->manifest.n_fragments;
+    return PENNON_OK;
+}
+
+/* The version of new files; from the files there are when the manifest does not say. */
+static pennon_status read_storage_version(struct snapshot *s, pennon_error *err)
+{
+    const struct data_format_message *format = s->manifest.data_format;
+    if (format != NULL) {
+        s->storage_version = storage_version_parse(format->version);
+        if (s->storage_version != 0) return PENNON_OK;
+        return error_set(err, PENNON_NOT_SUPPORTED, "data storage version '%.*s'", (int)min_u64(format->version.size, 64), (const char *)format->version.data);
+    }
+    bool found = false;
+    for (size_t i = 0; i < s->n_fragments; i++) {
+        for (uint32_t k = 0; k < s->fragments[i].n_files; k++) {
+            uint32_t version = s->fragments[i].files[k].version;
+            CHECK_FILE_RETURN(!found || version == s->storage_version, "manifest: data files of different versions in a table that names none");
+            s->storage_version = version;
+            found = true;
+        }
+    }
+    if (!found) s->storage_version = s->manifest.writer_feature_flags & FLAG_V2_FORMAT ? STORAGE_2_1 : STORAGE_LEGACY;
+    return PENNON_OK;
+}
+
+/* ---- sections ---- */
+
+/* Does the section parse as a whole? Nothing of it is kept. */
+static bool index_section_parses(struct mem *m, struct bytes in, pennon_status *failure)
+{
+    struct arena scratch;
+    struct index_section_message section;
+    pennon_error local;
+    pennon_error_init(&local);
+    arena_init(&scratch, m);
+    pennon_status st = wire_decode(&index_section_table, in, &scratch, &section, &local);
+    arena_reset(&scratch);
+    pennon_error_clear(&local);
+    if (st != PENNON_OK && st != PENNON_CORRUPT) *failure = st;
+    return st == PENNON_OK;
+}
+
+static pennon_status read_sections(struct snapshot *s, struct bytes file, uint64_t end, pennon_error *err)
+{
+    const struct manifest_message *m = &s->manifest;
+    pennon_status failure = PENNON_OK;
+    struct bytes section;
+    if (m->has_index_section && manifest_section(file, m->index_section, end, &section) && index_section_parses(s->mem, section, &failure)) {
+        s->index_section = section;
+    }
+    if (failure != PENNON_OK) return error_set(err, failure, "the index section of the manifest does not fit the memory budget");
+    if (m->has_transaction_section_new && manifest_section(file, m->transaction_section_new, end, &section)) {
+        s->transaction = section;
+    } else if (m->has_transaction_section && manifest_section(file, m->transaction_section, end, &section)) {
+        s->transaction = section;
+    }
+    return PENNON_OK;
+}
+
+/* ---- the whole ---- */
+
+static pennon_status find_message(struct bytes file, struct bytes *out, uint64_t *position, pennon_error *err)
+{
+    CHECK_FILE_RETURN(file.size >= MANIFEST_FOOTER + 4, "manifest: %zu bytes are too few", file.size);
+    const uint8_t *footer = file.data + file.size - MANIFEST_FOOTER;
+    CHECK_FILE_RETURN(memcmp(footer + 12, "LANC", 4) == 0, "manifest: the magic number at its end is wrong");
+    *position = load_u64(footer);
+    uint64_t end = file.size - MANIFEST_FOOTER;
+    CHECK_FILE_RETURN(manifest_section(file, *position, end, out), "manifest: position %" PRIu64 " of its message in a file of %zu bytes", *position, file.size);
+    CHECK_FILE_RETURN((uint64_t)(out->data - file.data) + out->size == end, "manifest: its message does not end at the footer");
+    return PENNON_OK;
+}
+
+pennon_status snapshot_parse(struct mem *m, struct block *file, const char *name, struct snapshot **out, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    struct snapshot *s = NULL;
+    struct bytes message, all = bytes_of(file->data, file->size);
+    uint64_t position;
+    TRY_NEW(s, mem_calloc(m, 1, sizeof *s, err));
+    s->mem = mem_retain(m);
+    atomic_init(&s->refs, 1);
+    arena_init(&s->arena, m);
+    s->bytes = block_retain(file);
+    TRY_NEW(s->manifest_path, arena_strndup(&s->arena, name, strlen(name), err));
+    TRY(find_message(all, &message, &position, err));
+    TRY(wire_decode(&manifest_table, message, &s->arena, &s->manifest, err));
+    s->version = s->manifest.version;
+    CHECK_FILE(s->version != 0, "manifest: version 0");
+    TRY(check_flags(s, err));
+    read_timestamp(s);
+    TRY(read_bases(s, err));
+    TRY(read_fragments(s, err));
+    TRY(read_storage_version(s, err));
+    TRY(schema_from_messages(m, s->manifest.fields, s->manifest.n_fields, s->manifest.schema_metadata, s->manifest.n_schema_metadata, false, &s->schema, err));
+    TRY(read_sections(s, all, position, err));
+    TRY_NEW(s->caches, caches_new(s, err));
+    *out = s;
+    s = NULL;
+done:
+    if (st != PENNON_OK) (void)error_where(err, NULL, name, PENNON_NOWHERE, PENNON_NOWHERE, PENNON_NOWHERE);
+    snapshot_release(s);
+    return st;
+}

@@ -1,0 +1,244 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/* Tags and branches: small JSON files at the root of the main line.
+ *
+ * file                              | keys that must be there                     | others
+ * ----------------------------------|---------------------------------------------|-------------------------------
+ * _refs/tags/{name}.json            | version, manifestSize                       | branch (null = main), createdAt, …
+ * _refs/branches/{name}.json        | parentVersion, createAt, manifestSize       | parentBranch (null = main), identifier, …
+ * Names are percent-encoded: a slash is %2F, what is not ASCII is escaped byte by byte.
+ *
+ * A file that does not parse is left out of a list with a warning; asked for by name it is an error.
+ * Source: spec commits 10.2, 10.3. */
+#include <jansson.h>
+#include <stdlib.h>
+
+#include "table/table_private.h"
+
+#define REF_FILE_MAX ((uint64_t)1 << 20)
+
+void ref_entry_free(struct mem *m, struct ref_entry *e)
+{
+    mem_free(m, e->name);
+    mem_free(m, e->branch);
+    *e = (struct ref_entry){0};
+}
+
+void ref_entries_free(struct mem *m, struct ref_entry *entries, size_t n)
+{
+    for (size_t i = 0; entries != NULL && i < n; i++) ref_entry_free(m, &entries[i]);
+    mem_free(m, entries);
+}
+
+/* ---- names ---- */
+
+static bool is_plain(unsigned char ch)
+{
+    return (ch >= '0' && ch <= '9') || (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') || ch == '.' || ch == '-' || ch == '_';
+}
+
+static pennon_status encode_name(const char *name, struct buf *out, pennon_error *err)
+{
+    for (const char *p = name; *p != '\0'; p++) {
+        unsigned char ch = (unsigned char)*p;
+        TRY_RETURN(is_plain(ch) ? buf_append_byte(out, ch, err) : buf_printf(out, err, "%%%02X", ch));
+    }
+    return buf_terminate(out, err);
+}
+
+static int hex_digit(char ch)
+{
+    if (ch >= '0' && ch <= '9') return ch - '0';
+    ch = (char)(ch | 0x20);
+    return ch >= 'a' && ch <= 'f' ? ch - 'a' + 10 : -1;
+}
+
+/* In m; NULL with err. */
+static char *decode_name(struct mem *m, const char *text, size_t n, pennon_error *err)
+{
+    char *out = mem_alloc(m, n + 1, err);
+    size_t at = 0;
+    if (out == NULL) return NULL;
+    for (size_t i = 0; i < n; i++) {
+        if (text[i] == '%' && n - i > 2 && hex_digit(text[i + 1]) >= 0 && hex_digit(text[i + 2]) >= 0) {
+            char ch = (char)(hex_digit(text[i + 1]) << 4 | hex_digit(text[i + 2]));
+            out[at++] = ch != '\0' ? ch : '%';
+            i += 2;
+        } else {
+            out[at++] = text[i];
+        }
+    }
+    out[at] = '\0';
+    return out;
+}
+
+/* ---- files ---- */
+
+static bool number_of(const json_t *object, const char *key, uint64_t *out)
+{
+    const json_t *v = json_object_get(object, key);
+    if (!json_is_integer(v) || json_integer_value(v) < 0) return false;
+    *out = (uint64_t)json_integer_value(v);
+    return true;
+}
+
+/* A text or NULL for null and absent; false for anything else. */
+static bool text_or_null(const json_t *object, const char *key, const char **out)
+{
+    const json_t *v = json_object_get(object, key);
+    *out = json_is_string(v) ? json_string_value(v) : NULL;
+    return v == NULL || json_is_null(v) || json_is_string(v);
+}
+
+pennon_status ref_parse(struct mem *m, struct bytes file, bool tag, struct ref_entry *out, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    json_error_t why;
+    const char *branch = NULL;
+    uint64_t created;
+    json_t *json = json_loadb((const char *)file.data, file.size, 0, &why);
+    CHECK_FILE(json != NULL, "it is no JSON: %s (byte %d)", why.text, why.position);
+    CHECK_FILE(json_is_object(json), "it is no JSON object");
+    CHECK_FILE(number_of(json, tag ? "version" : "parentVersion", &out->version), "%s is missing or no number", tag ? "version" : "parentVersion");
+    CHECK_FILE(number_of(json, "manifestSize", &out->manifest_size), "manifestSize is missing or no number");
+    CHECK_FILE(tag || number_of(json, "createAt", &created), "createAt is missing or no number");
+    CHECK_FILE(text_or_null(json, tag ? "branch" : "parentBranch", &branch), "%s is no text", tag ? "branch" : "parentBranch");
+    if (branch != NULL) TRY_NEW(out->branch, mem_strdup(m, branch, err));
+done:
+    json_decref(json);
+    return st;
+}
+
+static pennon_status read_ref(const struct call *c, pennon_store *store, const char *path, bool tag, struct ref_entry *out, pennon_error *err)
+{
+    struct block *file = NULL;
+    TRY_RETURN(store_get(c, store, path, REF_FILE_MAX, &file, err));
+    pennon_status st = ref_parse(c->mem, bytes_of(file->data, file->size), tag, out, err);
+    block_release(file);
+    if (st == PENNON_CORRUPT) (void)error_prefix(err, "%s '%.256s'", tag ? "tag file" : "branch file", path_name(path));
+    if (st != PENNON_OK) (void)error_where(err, NULL, path, PENNON_NOWHERE, PENNON_NOWHERE, PENNON_NOWHERE);
+    return st;
+}
+
+pennon_status read_tag(const struct call *c, const struct table_location *at, const char *name, struct ref_entry *out, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    char *root = NULL, *path = NULL;
+    struct buf encoded;
+    buf_init(&encoded, c->mem, 1 << 16);
+    if (!tag_name_valid(name)) {
+        (void)error_set(err, PENNON_INVALID_ARGUMENT, "'%.256s' is no name of a tag", name);
+        st = error_kind(err, "InvalidRef");
+        goto done;
+    }
+    TRY_NEW(root, root_path(c->mem, at, err));
+    TRY(encode_name(name, &encoded, err));
+    TRY_NEW(path, mem_printf(c->mem, err, "%s%s_refs/tags/%s.json", root, root[0] != '\0' ? "/" : "", (const char *)encoded.data));
+    st = read_ref(c, at->store, path, true, out, err);
+    if (st == PENNON_NOT_FOUND) {
+        (void)error_set(err, PENNON_NOT_FOUND, "the table '%.512s' has no tag '%.128s'", at->uri, name);
+        st = error_kind(err, "RefNotFound");
+    }
+done:
+    buf_free(&encoded);
+    mem_free(c->mem, root);
+    mem_free(c->mem, path);
+    return st;
+}
+
+/* ---- lists ---- */
+
+struct names {
+    struct mem *mem;
+    char **paths;
+    size_t n, cap;
+    pennon_status st;
+    pennon_error err;
+};
+
+static bool collect_path(void *ctx, const pennon_object_info *info)
+{
+    struct names *l = ctx;
+    size_t n = strlen(info->path);
+    if (n < 6 || strcmp(info->path + n - 5, ".json") != 0) return true;
+    l->st = mem_grow(l->mem, &l->paths, &l->cap, l->n, sizeof *l->paths, SIZE_MAX / sizeof *l->paths, &l->err);
+    if (l->st != PENNON_OK) return false;
+    l->paths[l->n] = mem_strdup(l->mem, info->path, &l->err);
+    if (l->paths[l->n] == NULL) l->st = l->err.code;
+    return l->paths[l->n] != NULL && ++l->n > 0;
+}
+
+static int compare_tags(const void *x, const void *y)
+{
+    const struct ref_entry *a = x, *b = y;
+    if (a->version != b->version) return a->version > b->version ? -1 : 1;
+    return strcmp(a->name, b->name);
+}
+
+static int compare_branches(const void *x, const void *y)
+{
+    const struct ref_entry *a = x, *b = y;
+    return strcmp(a->name, b->name);
+}
+
+/* What cannot be read is left out, unless the call itself is over. */
+static pennon_status read_listed(const struct call *c, const struct table_location *at, const struct names *l, bool tag, struct ref_entry *entries, size_t *n,
+                                 pennon_error *err)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        struct ref_entry *e = &entries[*n];
+        pennon_status st = read_ref(c, at->store, l->paths[i], tag, e, err);
+        if (st == PENNON_OK) {
+            const char *name = path_name(l->paths[i]);
+            e->name = decode_name(c->mem, name, strlen(name) - 5, err);
+            if (e->name == NULL) st = err->code;
+        }
+        if (st == PENNON_OK) {
+            ++*n;
+            continue;
+        }
+        ref_entry_free(c->mem, e);
+        if (st != PENNON_CORRUPT && st != PENNON_NOT_FOUND) return st;
+        call_log(c, PENNON_LOG_WARN, "left out: %s", err->message);
+    }
+    return PENNON_OK;
+}
+
+static pennon_status list_refs(const struct call *c, const struct table_location *at, bool tag, struct ref_entry **out, size_t *n, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    struct names l = {.mem = c->mem};
+    struct ref_entry *entries = NULL;
+    char *root = NULL, *folder = NULL;
+    size_t found = 0;
+    pennon_error_init(&l.err);
+    TRY_NEW(root, root_path(c->mem, at, err));
+    TRY_NEW(folder, store_join(c->mem, root, tag ? "_refs/tags" : "_refs/branches", err));
+    st = store_list(c, at->store, folder, false, collect_path, &l, err);
+    if (st == PENNON_NOT_FOUND) st = PENNON_OK;
+    if (st == PENNON_OK && l.st != PENNON_OK) st = error_move(err, &l.err);
+    if (st != PENNON_OK) goto done;
+    TRY_NEW(entries, mem_calloc(c->mem, l.n, sizeof *entries, err));
+    TRY(read_listed(c, at, &l, tag, entries, &found, err));
+    if (found > 0) qsort(entries, found, sizeof *entries, tag ? compare_tags : compare_branches);
+    *out = entries;
+    *n = found;
+    entries = NULL;
+done:
+    ref_entries_free(c->mem, entries, found);
+    for (size_t i = 0; i < l.n; i++) mem_free(c->mem, l.paths[i]);
+    mem_free(c->mem, l.paths);
+    pennon_error_clear(&l.err);
+    mem_free(c->mem, root);
+    mem_free(c->mem, folder);
+    return st;
+}
+
+pennon_status list_tags(const struct call *c, const struct table_location *at, struct ref_entry **out, size_t *n, pennon_error *err)
+{
+    return list_refs(c, at, true, out, n, err);
+}
+
+pennon_status list_branches(const struct call *c, const struct table_location *at, struct ref_entry **out, size_t *n, pennon_error *err)
+{
+    return list_refs(c, at, false, out, n, err);
+}

@@ -1,0 +1,129 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/* Inside of the table folder: names of manifests, caches of a snapshot, row id segments, side files. */
+#ifndef TABLE_TABLE_PRIVATE_H
+#define TABLE_TABLE_PRIVATE_H
+
+#include "table/table.h"
+
+/* ---- manifest names (version_names.c) ---- */
+
+#define DETACHED_VERSION (UINT64_C(1) << 63)
+#define MANIFEST_NAME_BYTES 48
+
+struct manifest_name {
+    uint64_t version;
+    bool v2;
+    bool detached;
+};
+/* False when the name is no manifest's. */
+bool manifest_name_parse(const char *name, struct manifest_name *out);
+void manifest_name_text(uint64_t version, bool v2, char out[MANIFEST_NAME_BYTES]);
+/* {at}/_versions/{name of the version}; in m. */
+char *manifest_path(struct mem *m, const char *table, uint64_t version, bool v2, pennon_error *err) CHECKED;
+/* Last segment of a path. */
+const char *path_name(const char *path);
+
+/* ---- snapshot (snapshot.c, manifest_read.c) ---- */
+
+#define MANIFEST_FOOTER 16u
+#define MANIFEST_MAX ((uint64_t)1 << 34)
+
+/* Length-prefixed section at `offset` that ends at or before `end`: its message bytes. False when it does not fit. */
+bool manifest_section(struct bytes file, uint64_t offset, uint64_t end, struct bytes *out);
+/* STORAGE_ of the numbers in a DataFile. */
+uint32_t data_file_version(uint32_t major, uint32_t minor);
+/* STORAGE_ of the text in DataStorageFormat, 0 = unknown. */
+uint32_t storage_version_parse(struct bytes text);
+const char *storage_version_text(uint32_t version);
+/* The manifest at `version`, whatever its naming scheme; `v2_first` says which name is tried first. NOT_FOUND when there is none. */
+pennon_status snapshot_read(const struct call *c, const struct table_location *at, uint64_t version, bool v2_first, const struct external_rule *external,
+                            struct snapshot **out, pennon_error *err) CHECKED;
+pennon_status table_location_copy(struct mem *m, const struct table_location *from, struct table_location *to, pennon_error *err) CHECKED;
+/* Location of a branch (NULL or "main" = the main line) of the table that `at` belongs to. */
+pennon_status branch_location(struct mem *m, const struct table_location *at, const char *branch, struct table_location *out, pennon_error *err) CHECKED;
+/* Path of the main line's directory; in m. */
+char *root_path(struct mem *m, const struct table_location *at, pennon_error *err) CHECKED;
+bool branch_name_valid(const char *name);
+bool tag_name_valid(const char *name);
+
+/* ---- refs (refs.c) ---- */
+
+void ref_entry_free(struct mem *m, struct ref_entry *e);
+/* Content of a tag or branch file; `out` gets all but the name. CORRUPT. */
+pennon_status ref_parse(struct mem *m, struct bytes file, bool tag, struct ref_entry *out, pennon_error *err) CHECKED;
+/* NOT_FOUND (RefNotFound), CORRUPT. Free with ref_entry_free. */
+pennon_status read_tag(const struct call *c, const struct table_location *at, const char *name, struct ref_entry *out, pennon_error *err) CHECKED;
+
+/* Index of the base with the id, NO_BASE when there is none. */
+uint32_t snapshot_find_base(const struct snapshot *s, uint32_t id);
+
+struct caches;
+struct caches *caches_new(struct snapshot *s, pennon_error *err) CHECKED;
+void caches_free(struct snapshot *s);
+
+/* Store and directory of a base (NO_BASE = the table itself); the store is retained for the caller, the path is in c->mem. */
+pennon_status base_locate(const struct call *c, struct snapshot *s, uint32_t base, pennon_store **store, char **path, pennon_error *err) CHECKED;
+
+/* ---- caches (snapshot_cache.c) ---- */
+
+enum cache_kind { CACHE_DELETIONS, CACHE_ROW_IDS, CACHE_CREATED, CACHE_UPDATED, CACHE_KINDS };
+/* The cached object of a fragment, or NULL. Lives as long as the snapshot. */
+void *cache_get(struct snapshot *s, enum cache_kind kind, const struct fragment *f);
+/* Puts `object` in; gives back what is in the cache now: another thread may have been first, then `object` is dropped. */
+pennon_status cache_put(struct snapshot *s, enum cache_kind kind, const struct fragment *f, void *object, void **out, pennon_error *err) CHECKED;
+
+struct row_index;
+struct row_index *cache_row_index(struct snapshot *s);
+struct row_index *cache_put_row_index(struct snapshot *s, struct row_index *index);
+void row_index_free(struct row_index *index);
+
+struct base_place {
+    pennon_store *store;
+    char *path;
+};
+/* Borrowed; NULL when not yet known. */
+const struct base_place *cache_base(struct snapshot *s, uint32_t base);
+/* Retains the store, copies the path. */
+pennon_status cache_put_base(struct snapshot *s, uint32_t base, pennon_store *store, const char *path, pennon_error *err) CHECKED;
+
+/* ---- row id segments (row_segment.c) ---- */
+
+enum row_segment_kind { ROW_RANGE, ROW_HOLES, ROW_BITMAP, ROW_ARRAY };
+
+struct row_segment {
+    enum row_segment_kind kind;
+    uint64_t position;   /* of the first id in the sequence */
+    uint64_t n;          /* ids */
+    uint64_t start, end; /* ranges: [start, end) */
+    uint64_t base;       /* arrays: added to each element */
+    unsigned width;      /* arrays: bytes of an element: 2, 4, 8 */
+    const uint8_t *data; /* arrays: elements; bitmaps: bits */
+    uint64_t *holes;     /* ROW_HOLES: ascending absolute values, n_holes = end - start - n */
+    uint64_t *ranks;     /* ROW_BITMAP: set bits before each run of 512 bits */
+};
+
+/* Check a segment and fill all but `position`; data points into the message, tables are in the arena (NULL = no tables: only the length is
+ * wanted). CORRUPT. */
+pennon_status row_segment_parse(struct arena *a, const struct segment_message *m, struct row_segment *out, pennon_error *err) CHECKED;
+/* The number of ids alone, with the same checks. */
+pennon_status row_segment_length(const struct segment_message *m, uint64_t *n, pennon_error *err) CHECKED;
+/* Ids [first, first + n) of the segment. */
+void row_segment_get(const struct row_segment *s, uint64_t first, uint64_t n, uint64_t *out);
+const struct row_segment *row_id_sequence_segments(const struct row_id_sequence *r, size_t *n);
+
+/* Sequences of one range and one run, as appends write them. */
+pennon_status row_id_range_encode(uint64_t start, uint64_t n, struct buf *out, pennon_error *err) CHECKED;
+pennon_status version_run_encode(uint64_t version, uint64_t rows, struct buf *out, pennon_error *err) CHECKED;
+
+struct version_sequence;
+pennon_status version_sequence_parse(struct mem *m, struct bytes in, struct version_sequence **out, pennon_error *err) CHECKED;
+void version_sequence_free(struct version_sequence *v);
+/* Versions of positions [start, start + n). CORRUPT past the end of a sequence of several runs. */
+pennon_status version_sequence_get(const struct version_sequence *v, uint64_t start, uint64_t n, uint64_t *out, pennon_error *err) CHECKED;
+
+/* From offsets in any order; doubles count once. */
+pennon_status deletion_vector_make(struct mem *m, const uint32_t *offsets, size_t n, struct deletion_vector **out, pennon_error *err) CHECKED;
+/* First deleted offset >= `offset`, or UINT64_MAX. */
+uint64_t deletion_vector_next(const struct deletion_vector *d, uint64_t offset);
+
+#endif
