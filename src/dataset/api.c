@@ -49,18 +49,6 @@ pennon_status storage_version_of(const char *text, uint32_t *out, pennon_error *
     return error_set(err, PENNON_INVALID_ARGUMENT, "'%s' is no data storage version; use 2.0, 2.1 or 2.2", text);
 }
 
-const char *storage_version_text(uint32_t version)
-{
-    switch (version) {
-    case STORAGE_LEGACY: return "0.1";
-    case STORAGE_2_0: return "2.0";
-    case STORAGE_2_1: return "2.1";
-    case STORAGE_2_2: return "2.2";
-    case STORAGE_2_3: return "2.3";
-    default: return "unknown";
-    }
-}
-
 pennon_status json_put_text(struct buf *out, struct bytes text, pennon_error *err)
 {
     TRY_RETURN(buf_append_byte(out, '"', err));

@@ -217,6 +217,14 @@ static bool same_type(const struct leaf_type *a, const struct leaf_type *b)
     return true;
 }
 
+static bool same_specs(const struct layer_spec *a, const struct layer_spec *b, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (a[i].role != b[i].role || a[i].large != b[i].large || a[i].dimension != b[i].dimension) return false;
+    }
+    return true;
+}
+
 /* Set the type of a column on its first use. */
 static pennon_status type_column(struct file_reader *r, const struct file_node *node, pennon_error *err)
 {
@@ -235,7 +243,7 @@ static pennon_status type_column(struct file_reader *r, const struct file_node *
         col->dimension = dimension;
         col->typed = true;
     }
-    bool same = same_type(&col->type, &type) && col->n_specs == n && memcmp(col->specs, specs, n * sizeof *specs) == 0;
+    bool same = same_type(&col->type, &type) && col->n_specs == n && same_specs(col->specs, specs, n);
     CHECK_FILE(same, "column %u serves fields of different types", node->column);
 done:
     (void)pthread_mutex_unlock(&r->lock);
