@@ -52,18 +52,18 @@ static pennon_status choose_version(const struct commit *m, const struct snapsho
     if (version == STORAGE_LEGACY && current != NULL && m->op == COMMIT_OVERWRITE && asked == 0) version = DEFAULT_VERSION;
     if (version == STORAGE_LEGACY) return error_set(err, PENNON_NOT_SUPPORTED, "the table has data storage version 0.1, which is read only; overwrite it with 2.1");
     if (current != NULL && m->op == COMMIT_APPEND && version != current->storage_version) {
-        return error_set(err, PENNON_INVALID_ARGUMENT, "an append with data storage version %s to a table of %s", storage_version_name(version),
-                         storage_version_name(current->storage_version));
+        return error_set(err, PENNON_INVALID_ARGUMENT, "an append with data storage version %s to a table of %s", storage_version_text(version),
+                         storage_version_text(current->storage_version));
     }
     for (size_t i = 0; i < m->n; i++) {
         for (size_t k = 0; k < m->fragments[i].n_files; k++) {
             const struct data_file_message *f = &m->fragments[i].files[k];
             if (data_file_version(f->file_major_version, f->file_minor_version) == version) continue;
             return error_set(err, PENNON_INVALID_ARGUMENT, "data file '%.*s' has version %u.%u in a table of %s", (int)f->path.size, (const char *)f->path.data,
-                             f->file_major_version, f->file_minor_version, storage_version_name(version));
+                             f->file_major_version, f->file_minor_version, storage_version_text(version));
         }
     }
-    if (storage_version_name(version) == NULL) return error_set(err, PENNON_NOT_SUPPORTED, "data storage version %u.%u", version >> 16, version & 0xffff);
+    if (version < STORAGE_2_0 || version > STORAGE_2_3) return error_set(err, PENNON_NOT_SUPPORTED, "data storage version %u.%u", version >> 16, version & 0xffff);
     *out = version;
     return PENNON_OK;
 }
@@ -223,7 +223,7 @@ static pennon_status build_header(struct building *b, uint32_t version, const ch
     writer->library = bytes_str(WRITER_LIBRARY);
     writer->version = bytes_str(pennon_version());
     format->file_format = bytes_str("lance");
-    format->version = bytes_str(storage_version_name(version));
+    format->version = bytes_str(storage_version_text(version));
     b->out.version = b->target;
     b->out.version_aux_data = 0;
     b->out.tag = bytes_of(NULL, 0);

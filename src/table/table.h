@@ -31,6 +31,9 @@ struct external_rule {
     size_t n_prefixes;
 };
 
+/* "0.1", "2.0", …; "unknown" for other numbers. */
+const char *storage_version_text(uint32_t version);
+
 /* ---- snapshot ---- */
 
 enum {

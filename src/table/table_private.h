@@ -34,7 +34,6 @@ bool manifest_section(struct bytes file, uint64_t offset, uint64_t end, struct b
 uint32_t data_file_version(uint32_t major, uint32_t minor);
 /* STORAGE_ of the text in DataStorageFormat, 0 = unknown. */
 uint32_t storage_version_parse(struct bytes text);
-const char *storage_version_name(uint32_t version);
 /* The manifest at `version`, whatever its naming scheme; `v2_first` says which name is tried first. NOT_FOUND when there is none. */
 pennon_status snapshot_read(const struct call *c, const struct table_location *at, uint64_t version, bool v2_first, const struct external_rule *external,
                             struct snapshot **out, pennon_error *err) CHECKED;

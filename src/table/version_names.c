@@ -94,10 +94,10 @@ uint32_t storage_version_parse(struct bytes text)
     return 0;
 }
 
-const char *storage_version_name(uint32_t version)
+const char *storage_version_text(uint32_t version)
 {
     for (size_t i = 0; i < ARRAY_LEN(VERSION_NAMES); i++) {
         if (VERSION_NAMES[i].version == version) return VERSION_NAMES[i].text;
     }
-    return NULL;
+    return "unknown";
 }
