@@ -33,7 +33,7 @@ void snapshot_release(struct snapshot *s)
     mem_release(m);
 }
 
-static pennon_status copy_rule(struct snapshot *s, const struct external_rule *rule, pennon_error *err)
+pennon_status snapshot_copy_rule(struct snapshot *s, const struct external_rule *rule, pennon_error *err)
 {
     if (rule == NULL) return PENNON_OK;
     s->external.policy = rule->policy;
@@ -104,7 +104,7 @@ static pennon_status read_at(const struct call *c, const struct table_location *
     memcpy(s->etag, etag, sizeof etag);
     s->v2_names = manifest_name_parse(path_name(path), &name) && name.v2;
     TRY(table_location_copy(s->mem, at, &s->at, err));
-    TRY(copy_rule(s, external, err));
+    TRY(snapshot_copy_rule(s, external, err));
     if (s->version != version) {
         st = error_set(err, PENNON_CORRUPT, "the manifest of version %" PRIu64 " says that it is version %" PRIu64, version, s->version);
         (void)error_where(err, at->uri, path, PENNON_NOWHERE, PENNON_NOWHERE, PENNON_NOWHERE);

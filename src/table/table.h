@@ -197,17 +197,22 @@ struct commit_options {
     bool stable_row_ids;             /* new tables */
     bool v2_names;                   /* new tables */
     uint32_t storage_version;        /* new tables and overwrites; 0 = keep, or 2.1 */
-    const struct field_pair *config; /* overwrite: keys to set */
+    const struct field_pair *config; /* create and overwrite: keys to set */
     size_t n_config;
+    file_length_fn length;           /* rows of a data file, for tables whose manifests lack row counts; NULL = such tables are NOT_SUPPORTED */
+    void *length_ctx;
 };
 void commit_options_init(struct commit_options *o);
 
 /* Name of a new data file: 24 binary and 26 hex digits of a random UUID, ".lance", NUL. */
 pennon_status data_file_name(char out[57], pennon_error *err) CHECKED;
 
-/* Commit an Append (schema NULL) or an Overwrite of `fragments` (ids not assigned, messages complete but for row ids) on top of `read` (NULL = there
- * was no table: then create). Rebases and retries as the conflict rules allow; durable as c->durability says. `out` is the new snapshot.
- * CONFLICT, CONFLICT_FINAL, COMMIT_UNKNOWN, ALREADY_EXISTS (create lost a race), NOT_SUPPORTED (unknown writer flags). */
+/* Commit an Append (schema NULL) or an Overwrite of `fragments` (ids not assigned, messages complete but for row ids: files with sizes and
+ * columns, physical_rows > 0) on top of `read` (NULL = there was no table: then create; the schema is given and its ids are assigned). Rebases and
+ * retries as the conflict rules allow; durable as c->durability says. `out` is the new snapshot, at read's place (or `at`).
+ * An Overwrite with max_retries 0 is strict: any version after `read` is a CONFLICT. Data files belong to the caller also on failure; after
+ * COMMIT_UNKNOWN they must stay.
+ * CONFLICT, CONFLICT_FINAL, COMMIT_UNKNOWN, ALREADY_EXISTS (create lost a race), NOT_SUPPORTED (unknown writer flags, a 0.1 table). */
 enum commit_operation { COMMIT_APPEND, COMMIT_OVERWRITE };
 pennon_status commit_fragments(const struct call *c, const struct table_location *at, struct snapshot *read, enum commit_operation op,
                                const struct schema *schema, const struct fragment_message *fragments, size_t n, const struct commit_options *options,

@@ -37,6 +37,8 @@ uint32_t storage_version_parse(struct bytes text);
 /* The manifest at `version`, whatever its naming scheme; `v2_first` says which name is tried first. NOT_FOUND when there is none. */
 pennon_status snapshot_read(const struct call *c, const struct table_location *at, uint64_t version, bool v2_first, const struct external_rule *external,
                             struct snapshot **out, pennon_error *err) CHECKED;
+/* Copies the rule for external paths into the snapshot; `rule` NULL = the default. */
+pennon_status snapshot_copy_rule(struct snapshot *s, const struct external_rule *rule, pennon_error *err) CHECKED;
 pennon_status table_location_copy(struct mem *m, const struct table_location *from, struct table_location *to, pennon_error *err) CHECKED;
 /* Location of a branch (NULL or "main" = the main line) of the table that `at` belongs to. */
 pennon_status branch_location(struct mem *m, const struct table_location *at, const char *branch, struct table_location *out, pennon_error *err) CHECKED;

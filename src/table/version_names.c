@@ -99,5 +99,5 @@ const char *storage_version_text(uint32_t version)
     for (size_t i = 0; i < ARRAY_LEN(VERSION_NAMES); i++) {
         if (VERSION_NAMES[i].version == version) return VERSION_NAMES[i].text;
     }
-    return NULL;
+    return "unknown";
 }
