@@ -225,7 +225,7 @@ static bool same_specs(const struct layer_spec *a, const struct layer_spec *b, u
     return true;
 }
 
-/* Set the type of a column on its first use. */
+/* Set the type of a column on its first use; later uses must agree. */
 static pennon_status type_column(struct file_reader *r, const struct file_node *node, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
@@ -233,9 +233,12 @@ static pennon_status type_column(struct file_reader *r, const struct file_node *
     struct leaf_type type;
     struct layer_spec *specs;
     uint32_t n, dimension;
+    struct arena scratch;
+    arena_init(&scratch, r->mem);
     (void)pthread_mutex_lock(&r->lock);
-    TRY(leaf_type_of(&r->arena, node->field, &type, err));
-    TRY(layer_specs_of(&r->arena, node->field, &specs, &n, &dimension, err));
+    struct arena *a = col->typed ? &scratch : &r->arena;
+    TRY(leaf_type_of(a, node->field, &type, err));
+    TRY(layer_specs_of(a, node->field, &specs, &n, &dimension, err));
     if (!col->typed) {
         col->type = type;
         col->specs = specs;
@@ -247,6 +250,7 @@ static pennon_status type_column(struct file_reader *r, const struct file_node *
     CHECK_FILE(same, "column %u serves fields of different types", node->column);
 done:
     (void)pthread_mutex_unlock(&r->lock);
+    arena_reset(&scratch);
     return st;
 }
 

@@ -230,7 +230,7 @@ pennon_status snapshot_parse(struct mem *m, struct block *file, const char *name
     pennon_status st = PENNON_OK;
     struct snapshot *s = NULL;
     struct bytes message, all = bytes_of(file->data, file->size);
-    uint64_t position;
+    uint64_t position = 0;
     TRY_NEW(s, mem_calloc(m, 1, sizeof *s, err));
     s->mem = mem_retain(m);
     atomic_init(&s->refs, 1);
