@@ -7,6 +7,7 @@
  */
 #include "base/mem.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,8 +16,39 @@
 #define ALIGN 64u
 #define ARENA_CHUNK_MIN 4096u
 
+/* Under a sanitizer every object is an allocation of its own, so that an overrun or a late use is seen. */
+#if defined(__SANITIZE_ADDRESS__)
+#define PLAIN_ALLOCATIONS 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define PLAIN_ALLOCATIONS 1
+#endif
+#endif
+#ifndef PLAIN_ALLOCATIONS
+#define PLAIN_ALLOCATIONS 0
+#endif
+
+/* Freed buffers that are kept for the next allocation of their size class: the C library gives large blocks back to the system, and every
+ * batch of a scan would pay for fresh pages. Classes are eighths of powers of two. What is kept is not charged; RECYCLE_MAX bounds it. */
+#define RECYCLE_MIN ((size_t)32 << 10)
+#define RECYCLE_LARGEST ((size_t)16 << 20)
+#define RECYCLE_MAX ((size_t)32 << 20)
+#define RECYCLE_CLASSES 96u
+
+struct kept_block {
+    struct kept_block *next;
+};
+
+struct recycler {
+    pthread_mutex_t lock;
+    struct kept_block *kept[RECYCLE_CLASSES];
+    size_t bytes;
+};
+
 struct mem {
     struct mem *parent;
+    struct mem *root;
+    struct recycler recycler; /* of the root */
     pennon_allocator allocator;
     uint64_t limit;
     _Atomic(uint64_t) used;
@@ -63,6 +95,62 @@ void *bytes_dup(const void *bytes, size_t n)
 void pennon_string_free(char *text) { free(text); }
 void pennon_bytes_free(void *bytes) { free(bytes); }
 
+/* ---- recycling ---- */
+
+/* Size of the class that holds `size`, and its index. */
+static size_t class_of(size_t size, unsigned *index)
+{
+    unsigned top = bit_width(size - 1) - 1;          /* size <= 2 << top */
+    size_t step = ((size_t)1 << top) / 8, base = (size_t)1 << top;
+    size_t eighth = (size - base + step - 1) / step; /* 1..8 */
+    *index = (top - 14) * 8 + (unsigned)eighth - 1;
+    return base + eighth * step;
+}
+
+static bool recycles(size_t size, size_t align) { return !PLAIN_ALLOCATIONS && align == ALIGN && size >= RECYCLE_MIN && size <= RECYCLE_LARGEST; }
+
+static void *recycle_take(struct mem *root, unsigned index, size_t size)
+{
+    struct recycler *r = &root->recycler;
+    (void)pthread_mutex_lock(&r->lock);
+    struct kept_block *b = r->kept[index];
+    if (b) {
+        r->kept[index] = b->next;
+        r->bytes -= size;
+    }
+    (void)pthread_mutex_unlock(&r->lock);
+    return b;
+}
+
+/* False when enough is kept already. */
+static bool recycle_give(struct mem *root, void *p, unsigned index, size_t size)
+{
+    struct recycler *r = &root->recycler;
+    (void)pthread_mutex_lock(&r->lock);
+    bool keep = r->bytes + size <= RECYCLE_MAX;
+    if (keep) {
+        struct kept_block *b = p;
+        b->next = r->kept[index];
+        r->kept[index] = b;
+        r->bytes += size;
+    }
+    (void)pthread_mutex_unlock(&r->lock);
+    return keep;
+}
+
+static void recycle_drop(struct mem *m)
+{
+    for (unsigned i = 0; i < RECYCLE_CLASSES; i++) {
+        size_t base = (size_t)1 << (i / 8 + 14), size = base + (i % 8 + 1) * (base / 8);
+        while (m->recycler.kept[i]) {
+            struct kept_block *b = m->recycler.kept[i];
+            m->recycler.kept[i] = b->next;
+            m->allocator.free(m->allocator.ctx, b, size, ALIGN);
+        }
+    }
+    (void)pthread_mutex_destroy(&m->recycler.lock);
+}
+
 /* ---- accounting ---- */
 
 struct mem *mem_new(struct mem *parent, uint64_t limit, const pennon_allocator *allocator, pennon_error *err)
@@ -75,6 +163,9 @@ struct mem *mem_new(struct mem *parent, uint64_t limit, const pennon_allocator *
         return NULL;
     }
     m->parent = parent ? mem_retain(parent) : NULL;
+    m->root = parent ? parent->root : m;
+    memset(&m->recycler, 0, sizeof m->recycler);
+    if (!parent) (void)pthread_mutex_init(&m->recycler.lock, NULL);
     m->allocator = *use;
     m->limit = limit;
     atomic_init(&m->used, 0);
@@ -94,6 +185,7 @@ void mem_release(struct mem *m)
     if (!m || atomic_fetch_sub_explicit(&m->refs, 1, memory_order_acq_rel) != 1) return;
     struct mem *parent = m->parent;
     pennon_allocator allocator = m->allocator;
+    if (m->root == m) recycle_drop(m);
     allocator.free(allocator.ctx, m, sizeof *m, 16);
     mem_release(parent);
 }
@@ -144,7 +236,15 @@ static pennon_status charge(struct mem *m, uint64_t n, pennon_error *err)
 static void *take(struct mem *m, size_t size, size_t align, pennon_error *err)
 {
     if (charge(m, size, err) != PENNON_OK) return NULL;
-    void *p = m->allocator.alloc(m->allocator.ctx, size, align);
+    void *p;
+    if (recycles(size, align)) {
+        unsigned index;
+        size_t whole = class_of(size, &index);
+        p = recycle_take(m->root, index, whole);
+        if (!p) p = m->allocator.alloc(m->allocator.ctx, whole, align);
+    } else {
+        p = m->allocator.alloc(m->allocator.ctx, size, align);
+    }
     if (UNLIKELY(!p)) {
         uncharge(m, NULL, size);
         (void)error_set(err, PENNON_OUT_OF_MEMORY, "the allocator has no %zu bytes", size);
@@ -154,7 +254,14 @@ static void *take(struct mem *m, size_t size, size_t align, pennon_error *err)
 
 static void give(struct mem *m, void *p, size_t size, size_t align)
 {
-    m->allocator.free(m->allocator.ctx, p, size, align);
+    unsigned index;
+    size_t whole = size;
+    bool kept = false;
+    if (recycles(size, align)) {
+        whole = class_of(size, &index);
+        kept = recycle_give(m->root, p, index, whole);
+    }
+    if (!kept) m->allocator.free(m->allocator.ctx, p, whole, align);
     uncharge(m, NULL, size);
 }
 
@@ -438,18 +545,6 @@ void arena_reset(struct arena *a)
     a->used = 0;
 }
 
-/* Under a sanitizer every object is a chunk of its own, so that an overrun is seen. */
-#if defined(__SANITIZE_ADDRESS__)
-#define ARENA_ONE_EACH 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define ARENA_ONE_EACH 1
-#endif
-#endif
-#ifndef ARENA_ONE_EACH
-#define ARENA_ONE_EACH 0
-#endif
-
 void *arena_alloc(struct arena *a, size_t size, pennon_error *err)
 {
     size_t need, total;
@@ -457,9 +552,9 @@ void *arena_alloc(struct arena *a, size_t size, pennon_error *err)
         (void)error_set(err, PENNON_OVER_BUDGET, "%zu bytes do not fit the memory budget", size);
         return NULL;
     }
-    need = ARENA_ONE_EACH ? size : (size_t)round_up(size, 16);
-    if (ARENA_ONE_EACH || !a->chunk || need > a->chunk->cap - a->used) {
-        size_t cap = ARENA_ONE_EACH ? need : a->chunk && a->chunk->cap < 64 * 1024 ? a->chunk->cap * 2 : a->chunk ? a->chunk->cap : ARENA_CHUNK_MIN;
+    need = PLAIN_ALLOCATIONS ? size : (size_t)round_up(size, 16);
+    if (PLAIN_ALLOCATIONS || !a->chunk || need > a->chunk->cap - a->used) {
+        size_t cap = PLAIN_ALLOCATIONS ? need : a->chunk && a->chunk->cap < 64 * 1024 ? a->chunk->cap * 2 : a->chunk ? a->chunk->cap : ARENA_CHUNK_MIN;
         if (cap < need) cap = need;
         if (size_add_overflows(cap, sizeof(struct arena_chunk), &total)) total = SIZE_MAX;
         struct arena_chunk *c = mem_alloc(a->mem, total, err);
