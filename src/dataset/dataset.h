@@ -38,6 +38,10 @@ struct api {
 pennon_status api_begin(struct api *a, const pennon_call *call, const void *handle, const char *what) CHECKED;
 pennon_status api_end(struct api *a, pennon_status st, pennon_error *err);
 
+/* pennon_write at a location: the stream is not released here. */
+pennon_status dataset_write(struct call *c, const struct table_location *at, struct ArrowArrayStream *data, const pennon_write_options *o,
+                            struct snapshot **out, pennon_error *err) CHECKED;
+
 /* One-batch stream; moves both. */
 pennon_status stream_of_batch(const struct call *c, struct ArrowSchema *schema, struct ArrowArray *batch, struct ArrowArrayStream *out, pennon_error *err) CHECKED;
 /* BLOB_ value of a PENNON_BLOBS_ option. */

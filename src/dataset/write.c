@@ -36,6 +36,18 @@ struct writing {
 
 /* ---- setting up ---- */
 
+static pennon_status copy_location(struct writing *w, const struct table_location *from, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    w->at.store = from->store;
+    pennon_store_retain(w->at.store);
+    TRY_NEW(w->at.path, mem_strdup(w->c->mem, from->path, err));
+    TRY_NEW(w->at.uri, mem_strdup(w->c->mem, from->uri, err));
+    if (from->branch) TRY_NEW(w->at.branch, mem_strdup(w->c->mem, from->branch, err));
+done:
+    return st;
+}
+
 static pennon_status open_existing(struct writing *w, pennon_error *err)
 {
     struct external_rule external = {.policy = EXTERNAL_SAME_STORE};
@@ -377,8 +389,8 @@ void pennon_write_options_init(pennon_write_options *options)
     if (options) *options = (pennon_write_options){.struct_size = sizeof *options, .max_retries = 20};
 }
 
-static pennon_status write_at(struct call *c, const char *uri, struct ArrowArrayStream *data, const pennon_write_options *o, struct snapshot **out,
-                              pennon_error *err)
+pennon_status dataset_write(struct call *c, const struct table_location *at, struct ArrowArrayStream *data, const pennon_write_options *o,
+                            struct snapshot **out, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct writing w = {.c = c, .o = o};
@@ -386,14 +398,24 @@ static pennon_status write_at(struct call *c, const char *uri, struct ArrowArray
     if (o->mode < PENNON_WRITE_CREATE || o->mode > PENNON_WRITE_OVERWRITE) {
         FAIL(PENNON_INVALID_ARGUMENT, "mode %d is not one of the PENNON_WRITE_ values", o->mode);
     }
-    TRY(table_locate(c, uri, &w.at, err));
+    TRY(copy_location(&w, at, err));
     TRY(open_existing(&w, err));
-    if (w.read && o->mode == PENNON_WRITE_CREATE) FAIL(PENNON_ALREADY_EXISTS, "a dataset exists already at '%s'; append to it or overwrite it", uri);
+    if (w.read && o->mode == PENNON_WRITE_CREATE) FAIL(PENNON_ALREADY_EXISTS, "a dataset exists already at '%s'; append to it or overwrite it", at->uri);
     w.append = w.read && o->mode == PENNON_WRITE_APPEND;
     TRY(run_write(&w, data, out, err));
 done:
     writing_end(&w);
-    return st == PENNON_OK ? st : error_where(err, uri, NULL, PENNON_NOWHERE, PENNON_NOWHERE, PENNON_NOWHERE);
+    return st == PENNON_OK ? st : error_where(err, at->uri, NULL, PENNON_NOWHERE, PENNON_NOWHERE, PENNON_NOWHERE);
+}
+
+static pennon_status write_uri(struct call *c, const char *uri, struct ArrowArrayStream *data, const pennon_write_options *o, struct snapshot **out,
+                               pennon_error *err)
+{
+    struct table_location at = {0};
+    pennon_status st = table_locate(c, uri, &at, err);
+    if (st == PENNON_OK) st = dataset_write(c, &at, data, o, out, err);
+    table_location_free(c->mem, &at);
+    return st;
 }
 
 pennon_status pennon_write(const char *uri, struct ArrowArrayStream *data, const pennon_write_options *options, pennon_dataset **out, pennon_error *err)
@@ -407,7 +429,7 @@ pennon_status pennon_write(const char *uri, struct ArrowArrayStream *data, const
     pennon_status st = options_read(&o, sizeof o, options, "pennon_write_options", &a.local);
     if (st == PENNON_OK) st = api_begin(&a, o.call, uri, "uri");
     if (st == PENNON_OK && (!data || !data->release)) st = error_set(a.err, PENNON_INVALID_ARGUMENT, "the stream is NULL or released");
-    if (st == PENNON_OK) st = write_at(&a.c, uri, data, &o, &s, a.err);
+    if (st == PENNON_OK) st = write_uri(&a.c, uri, data, &o, &s, a.err);
     if (st == PENNON_OK && out) st = dataset_new(&a.c, s, &external, out, a.err);
     if (st != PENNON_OK || !out) snapshot_release(s);
     if (data) stream_release(data);
@@ -421,11 +443,7 @@ static pennon_status append_to(struct call *c, pennon_dataset *ds, struct ArrowA
     struct writing w = {.c = c, .o = o, .append = true};
     arena_init(&w.arena, c->mem);
     dataset_get(ds, &w.read, NULL);
-    w.at.store = w.read->at.store;
-    pennon_store_retain(w.at.store);
-    TRY_NEW(w.at.path, mem_strdup(c->mem, w.read->at.path, err));
-    TRY_NEW(w.at.uri, mem_strdup(c->mem, w.read->at.uri, err));
-    if (w.read->at.branch) TRY_NEW(w.at.branch, mem_strdup(c->mem, w.read->at.branch, err));
+    TRY(copy_location(&w, &w.read->at, err));
     TRY(run_write(&w, data, &made, err));
     dataset_move(ds, made);
 done:

@@ -1,0 +1,222 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/* Writing under faults: at every single call of the store, for create, append and overwrite. Whatever happens, the table afterwards is the old
+ * or the new version, whole; a call that said OK is never lost, and no row is there twice. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "dataset/dataset.h"
+
+struct world {
+    struct call c;
+    pennon_error err;
+    struct table_location at;
+};
+
+static char path_text[] = "tables/t.lance", uri_text[] = "fault://tables/t.lance";
+
+static void world_new(struct world *w)
+{
+    memset(w, 0, sizeof *w);
+    pennon_error_init(&w->err);
+    pennon_call o;
+    pennon_call_init(&o);
+    o.threads = 1;
+    assert_int_equal(call_begin(&w->c, &o, &w->err), PENNON_OK);
+    assert_int_equal(fault_store_new(runtime_base_mem(w->c.runtime), &w->at.store, &w->err), PENNON_OK);
+    w->at.path = path_text;
+    w->at.uri = uri_text;
+}
+
+static void world_end(struct world *w)
+{
+    pennon_store_free(w->at.store);
+    pennon_error_clear(&w->err);
+    call_end(&w->c);
+}
+
+/* `n` rows of one int64 column "id" from `first` on, in two batches. */
+static void make_stream(struct world *w, int64_t first, int64_t n, struct ArrowArrayStream *out)
+{
+    struct ArrowSchema schema;
+    struct ArrowArray batches[2];
+    assert_int_equal(arrow_schema_from_text(bytes_str("struct<id: int64>"), "", w->c.mem, &schema, &w->err), PENNON_OK);
+    schema.flags = 0;
+    struct builder *b = builder_new(&schema, w->c.mem, &w->err);
+    assert_non_null(b);
+    for (int part = 0; part < 2; part++) {
+        for (int64_t i = part * n / 2; i < (part + 1) * n / 2; i++) {
+            assert_int_equal(builder_append_int(builder_child(b, 0), first + i, &w->err), PENNON_OK);
+            assert_int_equal(builder_append_row(b, &w->err), PENNON_OK);
+        }
+        assert_int_equal(builder_finish(b, &batches[part], &w->err), PENNON_OK);
+    }
+    builder_free(b);
+    assert_int_equal(stream_from_arrays(&schema, batches, 2, w->c.mem, out, &w->err), PENNON_OK);
+}
+
+static pennon_status do_write(struct world *w, int32_t mode, int64_t first, int64_t n)
+{
+    pennon_write_options o;
+    struct ArrowArrayStream stream;
+    struct snapshot *s = NULL;
+    pennon_write_options_init(&o);
+    o.mode = mode;
+    o.max_rows_per_file = 6;
+    o.max_retries = 3;
+    make_stream(w, first, n, &stream);
+    pennon_error_clear(&w->err);
+    pennon_status st = dataset_write(&w->c, &w->at, &stream, &o, &s, &w->err);
+    snapshot_release(s);
+    stream_release(&stream);
+    return st;
+}
+
+/* Rows and the sum of ids of the latest version; rows = -1 when there is no table. */
+static void read_table(struct world *w, int64_t *rows, int64_t *sum)
+{
+    struct external_rule external = {.policy = EXTERNAL_SAME_STORE};
+    struct version_ref ref = {.as_of_ns = INT64_MIN};
+    struct snapshot *s = NULL;
+    *rows = -1;
+    *sum = 0;
+    pennon_status st = snapshot_open(&w->c, &w->at, &ref, &external, &s, &w->err);
+    if (st == PENNON_NOT_FOUND) return;
+    if (st != PENNON_OK) fail_msg("the table does not open: %s (%s)", w->err.message, w->err.file ? w->err.file : "-");
+    struct file_cache *fc = file_cache_new(w->c.mem, 8, &w->err);
+    struct column_plan *plan;
+    struct ArrowArrayStream stream;
+    struct ArrowArray batch;
+    assert_int_equal(column_plan_new(s, NULL, 0, true, false, false, BLOB_AS_DESCRIPTOR, false, w->c.mem, &plan, &w->err), PENNON_OK);
+    const struct fragment *fragments[64];
+    assert_true(s->n_fragments <= 64);
+    for (size_t i = 0; i < s->n_fragments; i++) fragments[i] = &s->fragments[i];
+    struct scan_spec spec = {.limit = UINT64_MAX, .batch_rows = 100, .ordered = true, .fragments = fragments, .n_fragments = s->n_fragments};
+    assert_int_equal(scan_open(&w->c, s, fc, plan, &spec, &stream, &w->err), PENNON_OK);
+    *rows = 0;
+    for (;;) {
+        if (stream_next(&stream, &batch, &w->err) != PENNON_OK) fail_msg("a committed version does not read: %s", w->err.message);
+        if (!batch.release) break;
+        const int64_t *ids = batch.children[0]->buffers[1];
+        for (int64_t i = 0; i < batch.length; i++) *sum += ids[i];
+        *rows += batch.length;
+        array_release(&batch);
+    }
+    stream_release(&stream);
+    file_cache_release(fc);
+    snapshot_release(s);
+}
+
+struct scenario {
+    int32_t mode;
+    bool existing;             /* a table of 10 rows, 0..9, is there */
+    int64_t old_rows, old_sum; /* of the table before */
+    int64_t new_rows, new_sum; /* and after */
+};
+
+static const struct scenario scenarios[] = {
+    {PENNON_WRITE_CREATE, false, -1, 0, 20, 2190},
+    {PENNON_WRITE_APPEND, true, 10, 45, 30, 2235},
+    {PENNON_WRITE_OVERWRITE, true, 10, 45, 20, 2190},
+};
+
+static void prepare(struct world *w, const struct scenario *s)
+{
+    world_new(w);
+    if (s->existing) assert_int_equal(do_write(w, PENNON_WRITE_CREATE, 0, 10), PENNON_OK);
+}
+
+/* Calls that the operation makes without faults. */
+static uint64_t count_calls(const struct scenario *s)
+{
+    struct world w;
+    prepare(&w, s);
+    struct fault_plan none = {.on = FAULT_ON_ANY, .nth = UINT64_MAX};
+    fault_store_plan(w.at.store, &none);
+    assert_int_equal(do_write(&w, s->mode, 100, 20), PENNON_OK);
+    uint64_t calls = fault_store_calls(w.at.store);
+    int64_t rows, sum;
+    read_table(&w, &rows, &sum);
+    assert_int_equal(rows, s->new_rows);
+    assert_int_equal(sum, s->new_sum);
+    world_end(&w);
+    return calls;
+}
+
+static void assert_old_or_new(struct world *w, const struct scenario *s, bool must_be_new, const char *what, uint64_t call)
+{
+    int64_t rows, sum;
+    read_table(w, &rows, &sum);
+    bool is_new = rows == s->new_rows && sum == s->new_sum, is_old = rows == s->old_rows && sum == s->old_sum;
+    if (!(is_new || (is_old && !must_be_new))) {
+        fail_msg("%s at call %llu of mode %d: %lld rows, sum %lld", what, (unsigned long long)call, s->mode, (long long)rows, (long long)sum);
+    }
+}
+
+static void test_crash_write__power_loss_at_every_call(void **state)
+{
+    UNUSED(state);
+    for (size_t k = 0; k < ARRAY_LEN(scenarios); k++) {
+        const struct scenario *s = &scenarios[k];
+        uint64_t calls = count_calls(s);
+        assert_true(calls > 5);
+        for (uint64_t call = 0; call <= calls; call++) {
+            for (uint64_t seed = 0; seed < 6; seed++) {
+                struct world w;
+                prepare(&w, s);
+                struct fault_plan plan = {.kind = FAULT_POWER_LOSS, .on = FAULT_ON_ANY, .nth = call};
+                fault_store_plan(w.at.store, &plan);
+                pennon_status st = do_write(&w, s->mode, 100, 20);
+                fault_store_restart(w.at.store, seed * 1000 + call);
+                assert_old_or_new(&w, s, st == PENNON_OK, "power loss", call);
+                world_end(&w);
+            }
+        }
+    }
+}
+
+/* Faults after which the process lives on: the failed call changed nothing or everything, and the next one works. */
+static void test_crash_write__failures_at_every_call(void **state)
+{
+    UNUSED(state);
+    static const struct {
+        enum fault_kind kind;
+        const char *name;
+    } kinds[] = {{FAULT_FAIL, "failure"}, {FAULT_TORN_WRITE, "torn write"}, {FAULT_ENOSPC, "no space"}, {FAULT_EMFILE, "too many files"},
+                 {FAULT_READ_ONLY, "read only"}, {FAULT_SHORT_READ, "short read"}, {FAULT_LOST_REPLY, "lost reply"}};
+    for (size_t k = 0; k < ARRAY_LEN(scenarios); k++) {
+        const struct scenario *s = &scenarios[k];
+        uint64_t calls = count_calls(s);
+        for (size_t f = 0; f < ARRAY_LEN(kinds); f++) {
+            for (uint64_t call = 0; call < calls; call++) {
+                struct world w;
+                prepare(&w, s);
+                struct fault_plan plan = {.kind = kinds[f].kind, .on = FAULT_ON_ANY, .nth = call};
+                fault_store_plan(w.at.store, &plan);
+                pennon_status st = do_write(&w, s->mode, 100, 20);
+                struct fault_plan none = {.on = FAULT_ON_ANY, .nth = UINT64_MAX};
+                fault_store_plan(w.at.store, &none);
+                assert_old_or_new(&w, s, st == PENNON_OK, kinds[f].name, call);
+                int64_t rows, sum, after;
+                read_table(&w, &rows, &sum);
+                if (rows >= 0) {
+                    assert_int_equal(do_write(&w, PENNON_WRITE_APPEND, 0, 4), PENNON_OK);
+                    read_table(&w, &after, &sum);
+                    assert_int_equal(after, rows + 4);
+                }
+                world_end(&w);
+            }
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_crash_write__power_loss_at_every_call),
+        cmocka_unit_test(test_crash_write__failures_at_every_call),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
