@@ -158,13 +158,11 @@ struct json_scan {
     const uint8_t *data;
     size_t at;
     size_t size;
-    bool ended;          /* the bytes are all there is; else running out of them is `hungry` */
-    bool hungry;         /* out: more bytes are needed, the failure is not one yet */
     const char *problem; /* out: what is wrong at `at`; NULL while all is well */
     struct buf *scratch; /* unescaped texts */
 };
 
-/* Every one of these is false at a problem (or hungry). */
+/* Every one of these is false at a problem, or with a failed *st. */
 bool json_space(struct json_scan *s, uint8_t *next); /* skip white space; the character that follows, not taken */
 bool json_take(struct json_scan *s, uint8_t c, const char *problem); /* white space, then exactly c */
 bool json_literal(struct json_scan *s, const char *word);

@@ -1,5 +1,5 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
-/* A strict JSON scanner (RFC 8259) over bytes that may go on: running out of them before the end is told from being wrong.
+/* A strict JSON scanner (RFC 8259).
  *
  * Texts without escapes are slices of the input; others are unescaped into scratch. Texts have to be UTF-8, escapes of surrogates have to
  * come in pairs, control characters have to be escaped, numbers have no leading zeros. */
@@ -11,13 +11,7 @@ bool json_fail(struct json_scan *s, const char *problem)
     return false;
 }
 
-/* Out of bytes: a problem only when there are no more. */
-static bool starved(struct json_scan *s)
-{
-    if (s->ended) return json_fail(s, "the text ends inside of a value");
-    s->hungry = true;
-    return false;
-}
+static bool starved(struct json_scan *s) { return json_fail(s, "the text ends inside of a value"); }
 
 bool json_space(struct json_scan *s, uint8_t *next)
 {
@@ -171,7 +165,6 @@ static bool digits(struct json_scan *s)
 {
     size_t start = s->at;
     while (s->at < s->size && s->data[s->at] >= '0' && s->data[s->at] <= '9') s->at++;
-    if (s->at == s->size && !s->ended) return starved(s);
     return s->at > start || json_fail(s, "a number without digits");
 }
 
@@ -182,7 +175,6 @@ bool json_number(struct json_scan *s, struct bytes *out, bool *whole)
     if (s->data[s->at] == '-') s->at++;
     if (s->at < s->size && s->data[s->at] == '0') {
         s->at++;
-        if (s->at == s->size && !s->ended) return starved(s);
         if (s->at < s->size && s->data[s->at] >= '0' && s->data[s->at] <= '9') return json_fail(s, "a number with a zero in front");
     } else if (!digits(s)) {
         return false;

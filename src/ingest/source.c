@@ -168,9 +168,12 @@ pennon_status window_more(struct window *w, pennon_error *err)
     w->bytes.size = left;
     w->at = 0;
     TRY_RETURN(buf_reserve(&w->bytes, left < WINDOW_STEP / 2 ? WINDOW_STEP : left * 2, err));
-    TRY_RETURN(byte_source_read(w->source, w->bytes.data + left, w->bytes.cap - left, &got, err));
-    w->bytes.size += got;
-    w->ended = got == 0;
+    /* As many bytes as there are already, however small the pieces: a long row is not looked at again for every one of them. */
+    do {
+        TRY_RETURN(byte_source_read(w->source, w->bytes.data + w->bytes.size, w->bytes.cap - w->bytes.size, &got, err));
+        w->bytes.size += got;
+        w->ended = got == 0;
+    } while (!w->ended && w->bytes.size < 2 * left);
     return PENNON_OK;
 }
 
