@@ -309,6 +309,10 @@ void array_view_list(const struct array_view *v, int64_t i, int64_t *start, int6
 /* Child index of row i of a union, and the row of that child's view. */
 void array_view_union(const struct array_view *v, int64_t i, int64_t *child, int64_t *row);
 
+/* Run-end encoded: index of the run (row of the values) that holds slot `slot` (the view's offset + the row): the first run end past it.
+ * `ends` is the view of child 0. O(log runs). */
+int64_t run_end_find(const struct array_view *ends, int64_t slot);
+
 /* Exact number of nulls in the array's rows. */
 int64_t array_null_count(const struct ArrowSchema *schema, const struct ArrowArray *array);
 

@@ -132,8 +132,6 @@ struct array_view *gather_child_views(const struct gather *g, int64_t i, pennon_
 
 /* Name of a field for messages; never NULL. */
 static inline const char *field_name(const struct ArrowSchema *s) { return s->name != NULL ? s->name : ""; }
-/* Index of the run that holds logical slot `row` (offset included): the first run end past it. `ends` is the view of child 0. */
-int64_t run_end_find(const struct array_view *ends, int64_t row);
 /* Number of the child that the id stands for in the text of a union's ids, or -1. */
 int64_t union_child_of(const char *ids, int8_t id);
 double half_to_double(uint16_t half);
