@@ -1,0 +1,333 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/* Command lines: options by table, unknown names answered with the nearest one. */
+#include "cli.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct option_spec {
+    const char *name;
+    const char *value; /* NULL = flag */
+    enum option_kind kind;
+    const char *help;
+};
+
+static const struct option_spec specs[OPT_COUNT] = {
+    [OPT_HELP] = {"help", NULL, OPTION_FLAG, "show this text"},
+    [OPT_JSON] = {"json", NULL, OPTION_FLAG, "the same as JSON"},
+    [OPT_THREADS] = {"threads", "N", OPTION_NUMBER, "threads to keep busy (default: the processors)"},
+    [OPT_MEMORY] = {"memory", "BYTES", OPTION_NUMBER, "memory budget, with K, M or G (default: a quarter, at most 1G)"},
+    [OPT_VERSION] = {"version", "N", OPTION_NUMBER, "open version N instead of the latest"},
+    [OPT_TAG] = {"tag", "NAME", OPTION_TEXT, "open the version that a tag names"},
+    [OPT_BRANCH] = {"branch", "NAME", OPTION_TEXT, "a branch instead of main"},
+    [OPT_AS_OF] = {"as-of", "TIME", OPTION_TEXT, "newest version before a time: 2026-01-31, 2026-01-31T12:00:00Z"},
+    [OPT_COLUMNS] = {"columns", "A,B.C", OPTION_TEXT, "columns in this order; dotted paths reach into structs"},
+    [OPT_LIMIT] = {"limit", "N", OPTION_NUMBER, "rows at most"},
+    [OPT_OFFSET] = {"offset", "N", OPTION_NUMBER, "rows to skip first"},
+    [OPT_ROW_ID] = {"with-row-id", NULL, OPTION_FLAG, "add the column _rowid"},
+    [OPT_ROW_ADDRESS] = {"with-row-address", NULL, OPTION_FLAG, "add the column _rowaddr"},
+    [OPT_BATCH_SIZE] = {"batch-size", "N", OPTION_NUMBER, "rows of a batch at most (default 8192)"},
+    [OPT_FORMAT] = {"format", "F", OPTION_TEXT, "table, csv, jsonl or arrow (IPC stream)"},
+    [OPT_OUTPUT] = {"output", "FILE", OPTION_TEXT, "write to a file, put in place when it is whole (also -o)"},
+    [OPT_FRAGMENTS] = {"fragments", "1,2", OPTION_TEXT, "only these fragments, in this order"},
+    [OPT_UNORDERED] = {"unordered", NULL, OPTION_FLAG, "batches may come in any order"},
+    [OPT_BLOBS] = {"blobs", "FORM", OPTION_TEXT, "blob columns as descriptions (default) or bytes"},
+    [OPT_FILE] = {"file", NULL, OPTION_FLAG, "the operand is a single data file"},
+    [OPT_ROWS] = {"rows", "1,5,9", OPTION_TEXT, "rows by position; @FILE reads the list from a file"},
+    [OPT_ROW_IDS] = {"row-ids", "LIST", OPTION_TEXT, "rows by row id"},
+    [OPT_ADDRESSES] = {"addresses", "LIST", OPTION_TEXT, "rows by row address"},
+    [OPT_RANGE] = {"range", "10:20", OPTION_TEXT, "rows 10 to 19"},
+    [OPT_MODE] = {"mode", "MODE", OPTION_TEXT, "create (default), append or overwrite"},
+    [OPT_STORAGE] = {"data-storage-version", "V", OPTION_TEXT, "2.0, 2.1 (default) or 2.2"},
+    [OPT_ROWS_PER_FILE] = {"max-rows-per-file", "N", OPTION_NUMBER, "rows of a data file (default 1048576)"},
+    [OPT_BYTES_PER_FILE] = {"max-bytes-per-file", "N", OPTION_NUMBER, "bytes after which a data file is closed (default 90G)"},
+    [OPT_STABLE] = {"stable-row-ids", NULL, OPTION_FLAG, "a new dataset keeps row ids when rows move"},
+    [OPT_SYNC] = {"sync", "HOW", OPTION_TEXT, "full (default): survives a power loss; none: the system writes when it likes"},
+    [OPT_TYPES] = {"types", "A=T,B=T", OPTION_TEXT, "types of CSV columns instead of inferred ones, such as id=int32"},
+    [OPT_DELIMITER] = {"delimiter", "C", OPTION_TEXT, "CSV delimiter (default ,)"},
+    [OPT_NO_HEADER] = {"no-header", NULL, OPTION_FLAG, "the CSV has no header row"},
+    [OPT_MESSAGE] = {"message", "TEXT", OPTION_TEXT, "commit message"},
+    [OPT_INPUT_FORMAT] = {"input-format", "F", OPTION_TEXT, "csv, jsonl or arrow; else told by name and content"},
+    [OPT_ALLOW_LOSS] = {"allow-loss", NULL, OPTION_FLAG, "write what the version cannot hold (2.0: nulls of structs) as the nearest thing"},
+    [OPT_EXTERNAL] = {"external-paths", "RULE", OPTION_TEXT, "same-store (default), all or none: places outside the table that it may read"},
+};
+
+/* ---- nearest names ---- */
+
+static size_t distance(const char *a, const char *b)
+{
+    size_t n = strlen(b), row[64];
+    if (n >= 63 || strlen(a) >= 63) return SIZE_MAX;
+    for (size_t k = 0; k <= n; k++) row[k] = k;
+    for (size_t i = 0; a[i]; i++) {
+        size_t diagonal = row[0];
+        row[0] = i + 1;
+        for (size_t k = 0; k < n; k++) {
+            size_t best = diagonal + (a[i] != b[k]);
+            diagonal = row[k + 1];
+            if (row[k] + 1 < best) best = row[k] + 1;
+            if (diagonal + 1 < best) best = diagonal + 1;
+            row[k + 1] = best;
+        }
+    }
+    return row[n];
+}
+
+const char *nearest(const char *name, const char *const *names, size_t n)
+{
+    const char *best = NULL;
+    size_t least = strlen(name) / 2 + 1;
+    for (size_t i = 0; i < n; i++) {
+        size_t d = distance(name, names[i]);
+        if (d < least) {
+            least = d;
+            best = names[i];
+        }
+    }
+    return best;
+}
+
+/* ---- parsing ---- */
+
+int usage_error(const char *fmt, ...)
+{
+    va_list args;
+    fputs("pennon: ", stderr);
+    va_start(args, fmt);
+    vfprintf(stderr, fmt, args);
+    va_end(args);
+    fputc('\n', stderr);
+    return EXIT_USAGE;
+}
+
+static bool allows(const struct command *c, enum option_id id)
+{
+    if (id <= OPT_MEMORY) return true;
+    for (size_t i = 0; i < c->n_options; i++) {
+        if (c->options[i] == id) return true;
+    }
+    return false;
+}
+
+static bool unknown_option(const struct command *c, const char *name)
+{
+    const char *names[OPT_COUNT];
+    size_t n = 0;
+    for (int i = 0; i < OPT_COUNT; i++) {
+        if (allows(c, (enum option_id)i)) names[n++] = specs[i].name;
+    }
+    const char *near = nearest(name, names, n);
+    if (near) {
+        usage_error("%s: unknown option --%s; did you mean --%s?", c->name, name, near);
+    } else {
+        usage_error("%s: unknown option --%s; see pennon %s --help", c->name, name, c->name);
+    }
+    return false;
+}
+
+/* Number with K, M, G (powers of 1024). */
+static bool parse_number(const char *text, uint64_t *out)
+{
+    char *end;
+    errno = 0;
+    if (text[0] < '0' || text[0] > '9') return false;
+    unsigned long long v = strtoull(text, &end, 10);
+    unsigned shift = *end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : 0;
+    if (shift) end++;
+    if (errno || *end || (shift && v > UINT64_MAX >> shift)) return false;
+    *out = (uint64_t)v << shift;
+    return true;
+}
+
+static bool take_value(const struct command *c, enum option_id id, const char *value, struct args *out)
+{
+    struct option *o = &out->options[id];
+    if (o->set) {
+        usage_error("%s: --%s is given twice", c->name, specs[id].name);
+        return false;
+    }
+    o->set = true;
+    o->text = value;
+    if (specs[id].kind == OPTION_NUMBER && !parse_number(value, &o->number)) {
+        usage_error("%s: --%s takes a number, not '%s'", c->name, specs[id].name, value);
+        return false;
+    }
+    return true;
+}
+
+static bool take_option(const struct command *c, const char *name, const char *value, int argc, char **argv, int *i, struct args *out)
+{
+    size_t n = value ? (size_t)(value - name) : strlen(name);
+    for (int id = 0; id < OPT_COUNT; id++) {
+        if (strlen(specs[id].name) != n || strncmp(specs[id].name, name, n) != 0 || !allows(c, (enum option_id)id)) continue;
+        if (specs[id].kind == OPTION_FLAG) {
+            if (value) {
+                usage_error("%s: --%s takes no value", c->name, specs[id].name);
+                return false;
+            }
+            out->options[id].set = true;
+            return true;
+        }
+        if (value) return take_value(c, (enum option_id)id, value + 1, out);
+        if (*i + 1 >= argc) {
+            usage_error("%s: --%s needs a value", c->name, specs[id].name);
+            return false;
+        }
+        return take_value(c, (enum option_id)id, argv[++*i], out);
+    }
+    char copy[64];
+    snprintf(copy, sizeof copy, "%.*s", (int)(n < 60 ? n : 60), name);
+    return unknown_option(c, copy);
+}
+
+static bool check_operands(const struct command *c, const struct args *a)
+{
+    if (a->options[OPT_HELP].set) return true;
+    if (a->n_operands < c->min_operands) {
+        usage_error("usage: pennon %s %s", c->name, c->usage);
+        return false;
+    }
+    if (a->n_operands > c->max_operands) {
+        usage_error("%s: '%s' is one operand too many", c->name, a->operands[c->max_operands]);
+        return false;
+    }
+    return true;
+}
+
+bool args_parse(const struct command *c, int argc, char **argv, struct args *out)
+{
+    bool only_operands = false;
+    memset(out, 0, sizeof *out);
+    out->command = c;
+    for (int i = 0; i < argc; i++) {
+        const char *arg = argv[i];
+        if (!only_operands && strcmp(arg, "--") == 0) {
+            only_operands = true;
+        } else if (!only_operands && strncmp(arg, "--", 2) == 0) {
+            if (!take_option(c, arg + 2, strchr(arg + 2, '='), argc, argv, &i, out)) return false;
+        } else if (!only_operands && strcmp(arg, "-o") == 0 && allows(c, OPT_OUTPUT)) {
+            if (i + 1 >= argc) {
+                usage_error("%s: -o needs a file", c->name);
+                return false;
+            }
+            if (!take_value(c, OPT_OUTPUT, argv[++i], out)) return false;
+        } else if (!only_operands && strcmp(arg, "-h") == 0) {
+            out->options[OPT_HELP].set = true;
+        } else if (!only_operands && arg[0] == '-' && arg[1]) {
+            return unknown_option(c, arg + 1);
+        } else if (out->n_operands == OPERANDS_MAX) {
+            usage_error("%s: more than %d operands", c->name, OPERANDS_MAX);
+            return false;
+        } else {
+            out->operands[out->n_operands++] = arg;
+        }
+    }
+    return check_operands(c, out);
+}
+
+static void print_option(enum option_id id)
+{
+    char left[64];
+    snprintf(left, sizeof left, "--%s%s%s", specs[id].name, specs[id].value ? " " : "", specs[id].value ? specs[id].value : "");
+    printf("  %-30s %s\n", left, specs[id].help);
+}
+
+void print_help(const struct command *c)
+{
+    printf("pennon %s %s\n\n%s\n", c->name, c->usage, c->summary);
+    if (c->help) printf("\n%s\n", c->help);
+    printf("\nOptions\n");
+    for (size_t i = 0; i < c->n_options; i++) print_option(c->options[i]);
+    print_option(OPT_JSON);
+    print_option(OPT_THREADS);
+    print_option(OPT_MEMORY);
+    print_option(OPT_HELP);
+    printf("\nExit codes: 0 ok, 1 findings or failure, 2 usage, 3 not found or exists already, 4 corrupt, 5 conflict.\n");
+}
+
+/* ---- lists ---- */
+
+bool split_names(const char *text, pennon_names *out)
+{
+    size_t n = 1, at = 0;
+    char *copy = strdup(text);
+    for (const char *p = text; *p; p++) n += *p == ',';
+    const char **items = calloc(n, sizeof *items);
+    if (!copy || !items) {
+        free(copy);
+        free(items);
+        usage_error("out of memory");
+        return false;
+    }
+    bool quoted = false;
+    char *start = copy;
+    for (char *p = copy;; p++) {
+        if (*p == '`') quoted = !quoted;
+        if (*p != '\0' && (*p != ',' || quoted)) continue;
+        bool last = *p == '\0';
+        *p = '\0';
+        items[at++] = start;
+        start = p + 1;
+        if (last) break;
+    }
+    /* An empty text is an empty list. */
+    out->n = text[0] ? at : 0;
+    out->items = items;
+    return true;
+}
+
+static char *read_whole(const char *path)
+{
+    FILE *f = fopen(path, "rb");
+    if (!f) return NULL;
+    size_t cap = 1 << 16, n = 0;
+    char *text = malloc(cap);
+    while (text) {
+        size_t got = fread(text + n, 1, cap - n - 1, f);
+        n += got;
+        if (got == 0) break;
+        if (cap - n < 2) {
+            char *more = realloc(text, cap *= 2);
+            if (!more) free(text);
+            text = more;
+        }
+    }
+    fclose(f);
+    if (text) text[n] = '\0';
+    return text;
+}
+
+bool split_numbers(const char *what, const char *text, uint64_t **out, size_t *n)
+{
+    char *file = NULL;
+    if (text[0] == '@') {
+        file = read_whole(text + 1);
+        if (!file) {
+            usage_error("--%s: '%s' cannot be read", what, text + 1);
+            return false;
+        }
+        text = file;
+    }
+    size_t cap = 1;
+    for (const char *p = text; *p; p++) cap += *p == ',' || *p == '\n' || *p == ' ';
+    uint64_t *list = malloc((cap + 1) * sizeof *list);
+    *n = 0;
+    bool ok = list != NULL;
+    for (const char *p = text; ok && *p;) {
+        size_t skip = strspn(p, ", \n\r\t");
+        p += skip;
+        if (!*p) break;
+        char *end;
+        errno = 0;
+        unsigned long long v = strtoull(p, &end, 10);
+        ok = end != p && *p != '-' && !errno && (*end == '\0' || strchr(", \n\r\t", *end));
+        if (!ok) usage_error("--%s: '%.20s' is no number", what, p);
+        if (ok) list[(*n)++] = (uint64_t)v;
+        p = end;
+    }
+    free(file);
+    *out = list;
+    return ok;
+}

@@ -1,0 +1,100 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/* The command `pennon`: what its files share. It uses the public headers only.
+ *
+ * Exit codes: 0 ok, 1 findings or failure, 2 usage, 3 not found or exists already, 4 corrupt, 5 conflict. */
+#ifndef CLI_CLI_H
+#define CLI_CLI_H
+
+#include <stdio.h>
+
+#include "pennon/dataset.h"
+#include "pennon/file.h"
+#include "pennon/ingest.h"
+#include "pennon/scan.h"
+#include "pennon/stream.h"
+#include "pennon/write.h"
+
+enum { EXIT_OK = 0, EXIT_FINDINGS = 1, EXIT_USAGE = 2, EXIT_NOT_FOUND = 3, EXIT_CORRUPT = 4, EXIT_CONFLICT = 5 };
+
+/* ---- options ---- */
+
+enum option_kind { OPTION_FLAG, OPTION_TEXT, OPTION_NUMBER };
+
+enum option_id {
+    OPT_HELP, OPT_JSON, OPT_THREADS, OPT_MEMORY, OPT_VERSION, OPT_TAG, OPT_BRANCH, OPT_AS_OF, OPT_COLUMNS, OPT_LIMIT, OPT_OFFSET, OPT_ROW_ID,
+    OPT_ROW_ADDRESS, OPT_BATCH_SIZE, OPT_FORMAT, OPT_OUTPUT, OPT_FRAGMENTS, OPT_UNORDERED, OPT_BLOBS, OPT_FILE, OPT_ROWS, OPT_ROW_IDS, OPT_ADDRESSES,
+    OPT_RANGE, OPT_MODE, OPT_STORAGE, OPT_ROWS_PER_FILE, OPT_BYTES_PER_FILE, OPT_STABLE, OPT_SYNC, OPT_TYPES, OPT_DELIMITER, OPT_NO_HEADER, OPT_MESSAGE,
+    OPT_INPUT_FORMAT, OPT_ALLOW_LOSS, OPT_EXTERNAL, OPT_COUNT
+};
+
+struct option {
+    bool set;
+    const char *text;
+    uint64_t number;
+};
+
+#define OPERANDS_MAX 1024
+
+/* A parsed command line. */
+struct args {
+    const struct command *command;
+    struct option options[OPT_COUNT];
+    const char *operands[OPERANDS_MAX];
+    size_t n_operands;
+};
+
+struct command {
+    const char *name;
+    const char *usage;   /* behind the name */
+    const char *summary; /* one line */
+    const char *help;    /* paragraphs */
+    const enum option_id *options;
+    size_t n_options;
+    size_t min_operands, max_operands;
+    int (*run)(const struct args *a);
+};
+
+/* Parse; on a fault prints it (with the nearest name) and returns false. */
+bool args_parse(const struct command *c, int argc, char **argv, struct args *out);
+void print_help(const struct command *c);
+/* Nearest of n names, or NULL. */
+const char *nearest(const char *name, const char *const *names, size_t n);
+/* Split "a,b.c" at commas outside back-ticks; texts point into a copy that stays until the process ends. */
+bool split_names(const char *text, pennon_names *out);
+/* "1,5,9", or "@FILE" with numbers separated by commas or white space. */
+bool split_numbers(const char *what, const char *text, uint64_t **out, size_t *n);
+
+/* ---- running ---- */
+
+/* The call part: --threads, --memory, cancel on SIGINT. */
+bool call_setup(const struct args *a, pennon_call *call);
+void call_teardown(pennon_call *call);
+/* Print the error and give the exit code. */
+int fail(const pennon_error *err);
+int usage_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* Open the dataset of the first operand at the version that the options name. */
+int open_dataset(const struct args *a, const pennon_call *call, pennon_dataset **out);
+
+/* ---- output ---- */
+
+/* Write the stream (released on every path) as --format says ("table" without one on a terminal and in a pipe alike), to --output or standard
+ * output. A finished file is put in place at once; a closed pipe ends quietly. */
+int write_stream(const struct args *a, const pennon_call *call, struct ArrowArrayStream *stream, const char *format);
+/* A listing: --json gives JSON lines, else a table. */
+int write_listing(const struct args *a, const pennon_call *call, struct ArrowArrayStream *stream);
+/* A text with line end. */
+int write_text(const char *text);
+/* JSON text to aligned "key  value" lines: top-level members of an object. */
+void print_json_object(const char *json);
+/* Escape control characters on a terminal. */
+void print_escaped(FILE *f, const char *text);
+
+/* ---- progress on a terminal ---- */
+
+void progress_begin(pennon_call *call, const char *what);
+void progress_end(pennon_call *call);
+
+extern const struct command command_info, command_schema, command_versions, command_fragments, command_count, command_scan, command_take, command_write,
+    command_export, command_inspect, command_verify;
+
+#endif

@@ -1,0 +1,348 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/* The subcommands write, inspect and verify. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+/* ---- write ---- */
+
+static int write_mode(const struct args *a, int32_t *out)
+{
+    static const char *const modes[] = {"create", "append", "overwrite"};
+    const char *text = a->options[OPT_MODE].text;
+    if (!text) return EXIT_OK;
+    for (int i = 0; i < 3; i++) {
+        if (strcmp(modes[i], text) == 0) {
+            *out = i;
+            return EXIT_OK;
+        }
+    }
+    return usage_error("--mode takes create, append or overwrite, not '%s'", text);
+}
+
+static int write_durability(const struct args *a, pennon_call *call)
+{
+    const char *text = a->options[OPT_SYNC].text;
+    if (!text || strcmp(text, "full") == 0) {
+        call->durability = PENNON_DURABILITY_FULL;
+    } else if (strcmp(text, "none") == 0) {
+        call->durability = PENNON_DURABILITY_NONE;
+    } else {
+        return usage_error("--sync takes full or none, not '%s'", text);
+    }
+    return EXIT_OK;
+}
+
+/* What the inputs are, by the options. The structs refer to one another. */
+struct input_options {
+    pennon_csv_options csv;
+    pennon_json_lines_options json;
+    pennon_ipc_options ipc;
+    pennon_ingest_options any;
+};
+
+static int input_options(const struct args *a, const pennon_call *call, struct input_options *o)
+{
+    const struct option *x = a->options;
+    pennon_csv_options_init(&o->csv);
+    pennon_json_lines_options_init(&o->json);
+    pennon_ipc_options_init(&o->ipc);
+    pennon_ingest_options_init(&o->any);
+    o->csv.call = o->json.call = o->ipc.call = call;
+    o->csv.header = !x[OPT_NO_HEADER].set;
+    o->csv.types = o->json.types = x[OPT_TYPES].text;
+    o->any.csv = &o->csv;
+    o->any.json_lines = &o->json;
+    o->any.ipc = &o->ipc;
+    if (x[OPT_DELIMITER].set) {
+        const char *d = x[OPT_DELIMITER].text;
+        if (strcmp(d, "\\t") == 0) d = "\t";
+        if (strlen(d) != 1) return usage_error("--delimiter takes one character, not '%s'", x[OPT_DELIMITER].text);
+        o->csv.delimiter = d[0];
+    }
+    if (x[OPT_INPUT_FORMAT].set) {
+        static const char *const formats[] = {"csv", "jsonl", "arrow"};
+        static const int32_t values[] = {PENNON_FORMAT_CSV, PENNON_FORMAT_JSON_LINES, PENNON_FORMAT_IPC};
+        size_t i = 0;
+        while (i < 3 && strcmp(formats[i], x[OPT_INPUT_FORMAT].text) != 0) i++;
+        if (i == 3) return usage_error("--input-format takes csv, jsonl or arrow, not '%s'", x[OPT_INPUT_FORMAT].text);
+        o->any.format = values[i];
+    }
+    return EXIT_OK;
+}
+
+/* The form that the name tells; AUTO leaves it to the content. */
+static int32_t format_of_name(const char *path)
+{
+    static const struct {
+        const char *ending;
+        int32_t format;
+    } known[] = {{".csv", PENNON_FORMAT_CSV},          {".tsv", PENNON_FORMAT_CSV},    {".jsonl", PENNON_FORMAT_JSON_LINES}, {".ndjson", PENNON_FORMAT_JSON_LINES},
+                 {".json", PENNON_FORMAT_JSON_LINES}, {".arrow", PENNON_FORMAT_IPC}, {".arrows", PENNON_FORMAT_IPC},       {".feather", PENNON_FORMAT_IPC}};
+    size_t n = strlen(path);
+    for (size_t i = 0; i < COUNT(known); i++) {
+        size_t e = strlen(known[i].ending);
+        if (n > e && strcmp(path + n - e, known[i].ending) == 0) return known[i].format;
+    }
+    return PENNON_FORMAT_AUTO;
+}
+
+/* ---- several inputs as one stream ---- */
+
+struct joined {
+    struct ArrowArrayStream *parts;
+    const char *const *names;
+    size_t n, at;
+    struct ArrowSchema schema; /* of the first */
+    char message[512];
+};
+
+static bool same_type(const struct ArrowSchema *a, const struct ArrowSchema *b)
+{
+    if (strcmp(a->format, b->format) != 0 || a->n_children != b->n_children || !a->dictionary != !b->dictionary) return false;
+    for (int64_t i = 0; i < a->n_children; i++) {
+        if (strcmp(a->children[i]->name ? a->children[i]->name : "", b->children[i]->name ? b->children[i]->name : "") != 0) return false;
+        if (!same_type(a->children[i], b->children[i])) return false;
+    }
+    return !a->dictionary || same_type(a->dictionary, b->dictionary);
+}
+
+static int joined_schema(struct ArrowArrayStream *s, struct ArrowSchema *out)
+{
+    struct joined *j = s->private_data;
+    return j->parts[0].get_schema(&j->parts[0], out);
+}
+
+static int joined_next(struct ArrowArrayStream *s, struct ArrowArray *out)
+{
+    struct joined *j = s->private_data;
+    for (; j->at < j->n; j->at++) {
+        int e = j->parts[j->at].get_next(&j->parts[j->at], out);
+        if (e) {
+            pennon_error err;
+            pennon_error_init(&err);
+            (void)pennon_stream_error(&j->parts[j->at], &err);
+            snprintf(j->message, sizeof j->message, "%s: %s", j->names[j->at], err.message ? err.message : "the input failed");
+            pennon_error_clear(&err);
+            return e;
+        }
+        if (out->release) return 0;
+    }
+    out->release = NULL;
+    return 0;
+}
+
+static const char *joined_error(struct ArrowArrayStream *s)
+{
+    struct joined *j = s->private_data;
+    return j->message[0] ? j->message : NULL;
+}
+
+static void joined_release(struct ArrowArrayStream *s)
+{
+    struct joined *j = s->private_data;
+    for (size_t i = 0; i < j->n; i++) {
+        if (j->parts[i].release) j->parts[i].release(&j->parts[i]);
+    }
+    if (j->schema.release) j->schema.release(&j->schema);
+    free(j->parts);
+    free(j);
+    s->release = NULL;
+}
+
+/* Open all inputs; their columns must agree. */
+static int open_inputs(const struct args *a, const struct input_options *o, struct ArrowArrayStream *out, pennon_error *err)
+{
+    size_t n = a->n_operands - 1;
+    struct joined *j = calloc(1, sizeof *j);
+    struct ArrowArrayStream *parts = calloc(n, sizeof *parts);
+    if (!j || !parts) {
+        free(j);
+        free(parts);
+        return usage_error("out of memory");
+    }
+    j->parts = parts;
+    j->names = a->operands + 1;
+    *out = (struct ArrowArrayStream){joined_schema, joined_next, joined_error, joined_release, j};
+    for (size_t i = 0; i < n; i++) {
+        pennon_source source = {.struct_size = sizeof source, .path = a->operands[i + 1]};
+        pennon_ingest_options any = o->any;
+        pennon_csv_options csv = o->csv;
+        any.csv = &csv;
+        if (any.format == PENNON_FORMAT_AUTO) any.format = format_of_name(source.path);
+        size_t length = strlen(source.path);
+        if (length > 4 && strcmp(source.path + length - 4, ".tsv") == 0 && !a->options[OPT_DELIMITER].set) csv.delimiter = '\t';
+        if (pennon_ingest_open(&source, &any, NULL, &parts[i], err) != PENNON_OK) return fail(err);
+        j->n = i + 1;
+        struct ArrowSchema schema;
+        if (parts[i].get_schema(&parts[i], &schema) != 0) {
+            (void)pennon_stream_error(&parts[i], err);
+            return fail(err);
+        }
+        if (i == 0) {
+            j->schema = schema;
+            continue;
+        }
+        bool same = same_type(&j->schema, &schema);
+        schema.release(&schema);
+        if (!same) return usage_error("'%s' and '%s' have different columns or types; name types with --types", a->operands[1], a->operands[i + 1]);
+    }
+    return EXIT_OK;
+}
+
+static int run_write(const struct args *a)
+{
+    static const char *message_key[] = {"__lance_commit_message"};
+    const struct option *x = a->options;
+    pennon_call call;
+    pennon_error err;
+    pennon_write_options o;
+    struct input_options in;
+    struct ArrowArrayStream stream = {0};
+    pennon_dataset *ds = NULL;
+    pennon_pairs message = {1, message_key, &x[OPT_MESSAGE].text};
+    if (!call_setup(a, &call)) return EXIT_USAGE;
+    pennon_error_init(&err);
+    pennon_write_options_init(&o);
+    o.call = &call;
+    o.storage_version = x[OPT_STORAGE].text;
+    o.max_rows_per_file = x[OPT_ROWS_PER_FILE].number;
+    o.max_bytes_per_file = x[OPT_BYTES_PER_FILE].number;
+    o.stable_row_ids = x[OPT_STABLE].set;
+    o.allow_loss = x[OPT_ALLOW_LOSS].set;
+    o.branch = x[OPT_BRANCH].text;
+    if (x[OPT_MESSAGE].set) o.properties = &message;
+    int code = write_mode(a, &o.mode);
+    if (code == EXIT_OK) code = write_durability(a, &call);
+    if (code == EXIT_OK) code = input_options(a, &call, &in);
+    if (code == EXIT_OK) progress_begin(&call, "rows");
+    if (code == EXIT_OK) code = open_inputs(a, &in, &stream, &err);
+    if (code == EXIT_OK && pennon_write(a->operands[0], &stream, &o, &ds, &err) != PENNON_OK) code = fail(&err);
+    if (stream.release) stream.release(&stream);
+    progress_end(&call);
+    uint64_t rows = 0;
+    if (code == EXIT_OK && pennon_dataset_count_rows(ds, &call, &rows, &err) != PENNON_OK) code = fail(&err);
+    if (code == EXIT_OK) {
+        unsigned long long version = pennon_dataset_version(ds);
+        printf(x[OPT_JSON].set ? "{\"version\": %llu, \"rows\": %llu}\n" : "version %llu, %llu rows\n", version, (unsigned long long)rows);
+    }
+    pennon_dataset_free(ds);
+    pennon_error_clear(&err);
+    call_teardown(&call);
+    return code;
+}
+
+/* ---- inspect ---- */
+
+static int run_inspect(const struct args *a)
+{
+    pennon_call call;
+    pennon_file_options o;
+    pennon_error err;
+    pennon_file *f = NULL;
+    char *json = NULL;
+    if (!call_setup(a, &call)) return EXIT_USAGE;
+    pennon_error_init(&err);
+    pennon_file_options_init(&o);
+    o.call = &call;
+    int code = pennon_file_open(a->operands[0], &o, &f, &err) == PENNON_OK && pennon_file_info_json(f, &call, &json, &err) == PENNON_OK ? EXIT_OK : fail(&err);
+    if (code == EXIT_OK && a->options[OPT_JSON].set) {
+        code = write_text(json);
+    } else if (code == EXIT_OK) {
+        print_json_object(json);
+    }
+    pennon_string_free(json);
+    pennon_file_free(f);
+    pennon_error_clear(&err);
+    call_teardown(&call);
+    return code;
+}
+
+/* ---- verify ---- */
+
+static void put_json_text(const char *text)
+{
+    putchar('"');
+    for (const unsigned char *p = (const unsigned char *)(text ? text : ""); *p; p++) {
+        if (*p == '"' || *p == '\\') {
+            printf("\\%c", *p);
+        } else if (*p < 0x20) {
+            printf("\\u%04x", *p);
+        } else {
+            putchar(*p);
+        }
+    }
+    putchar('"');
+}
+
+static void print_finding(void *ctx, const pennon_error *e)
+{
+    const struct args *a = ctx;
+    if (!a->options[OPT_JSON].set) {
+        print_escaped(stdout, e->message);
+        if (e->file) {
+            printf("\n    in ");
+            print_escaped(stdout, e->file);
+            if (e->column >= 0) printf(", column %lld", (long long)e->column);
+            if (e->page >= 0) printf(", page %lld", (long long)e->page);
+            if (e->offset >= 0) printf(", byte %lld", (long long)e->offset);
+        }
+        putchar('\n');
+        return;
+    }
+    printf("{\"finding\": ");
+    put_json_text(e->message);
+    printf(", \"code\": \"%s\", \"file\": ", pennon_status_name(e->code));
+    put_json_text(e->file);
+    printf(", \"column\": %lld, \"page\": %lld, \"offset\": %lld}\n", (long long)e->column, (long long)e->page, (long long)e->offset);
+}
+
+static int run_verify(const struct args *a)
+{
+    pennon_call call;
+    pennon_error err;
+    pennon_dataset *ds = NULL;
+    pennon_file *f = NULL;
+    uint64_t findings = 0;
+    if (!call_setup(a, &call)) return EXIT_USAGE;
+    pennon_error_init(&err);
+    int code = EXIT_OK;
+    pennon_status st;
+    if (a->options[OPT_FILE].set) {
+        pennon_file_options o;
+        pennon_file_options_init(&o);
+        o.call = &call;
+        st = pennon_file_open(a->operands[0], &o, &f, &err);
+        if (st == PENNON_OK) st = pennon_file_verify(f, &call, print_finding, (void *)(uintptr_t)a, &findings, &err);
+        if (st != PENNON_OK) code = fail(&err);
+    } else {
+        code = open_dataset(a, &call, &ds);
+        progress_begin(&call, "fragments");
+        if (code == EXIT_OK && pennon_dataset_verify(ds, &call, print_finding, (void *)(uintptr_t)a, &findings, &err) != PENNON_OK) code = fail(&err);
+        progress_end(&call);
+    }
+    if (code == EXIT_OK && findings == 0 && !a->options[OPT_JSON].set) printf("no findings\n");
+    if (code == EXIT_OK && findings) code = EXIT_FINDINGS;
+    pennon_dataset_free(ds);
+    pennon_file_free(f);
+    pennon_error_clear(&err);
+    call_teardown(&call);
+    return code;
+}
+
+/* ---- table ---- */
+
+static const enum option_id write_option_ids[] = {OPT_MODE, OPT_STORAGE, OPT_ROWS_PER_FILE, OPT_BYTES_PER_FILE, OPT_STABLE, OPT_SYNC, OPT_BRANCH, OPT_MESSAGE,
+                                                  OPT_INPUT_FORMAT, OPT_TYPES, OPT_DELIMITER, OPT_NO_HEADER, OPT_ALLOW_LOSS};
+static const enum option_id verify_option_ids[] = {OPT_VERSION, OPT_TAG, OPT_BRANCH, OPT_AS_OF, OPT_EXTERNAL, OPT_FILE};
+
+const struct command command_write = {"write", "URI INPUT…", "write CSV, JSON lines or Arrow IPC as a new version",
+                                      "All inputs together make one version. '-' is standard input. The form of an input is told by its name, else by its content.",
+                                      write_option_ids, COUNT(write_option_ids), 2, OPERANDS_MAX, run_write};
+const struct command command_inspect = {"inspect", "FILE", "one data file: columns, pages, encodings, bytes", NULL, NULL, 0, 1, 1, run_inspect};
+const struct command command_verify = {"verify", "URI", "read every byte of a version and name each fault",
+                                       "Exit code 1 when there are findings. --file verifies a single data file.", verify_option_ids, COUNT(verify_option_ids), 1, 1,
+                                       run_verify};
