@@ -63,7 +63,7 @@ say "7. And out again: as CSV, as JSON lines, and as an Arrow file that any Arro
 run export penguins.lance penguins.csv
 must "the lines of the CSV file" 345 "$(($(wc -l <penguins.csv)))"
 run scan penguins.lance --limit 2 --format jsonl
-run scan penguins.lance --format arrow -o penguins.arrow
+run export penguins.lance penguins.arrow
 must "the first bytes of the Arrow file" ARROW1 "$(head -c 6 penguins.arrow)"
 ls -l penguins.csv penguins.arrow
 
