@@ -1,0 +1,50 @@
+# Licensed under the Apache License, Version 2.0; see LICENSE.
+"""Fixtures of the interop tests. A missing command or oracle ends the run: nothing is skipped."""
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import cases    # noqa: E402
+import matrix   # noqa: E402
+import oracle   # noqa: E402
+import pennon   # noqa: E402
+
+MATRIX = pytest.StashKey()
+
+
+def pytest_configure(config):
+    pennon.command()
+    for name in oracle.NAMES:
+        oracle.python_of(name)
+
+
+def pytest_collection_finish(session):
+    """Starts the matrix for exactly the cases that were selected, in the background."""
+    chosen = {}
+    for item in session.items:
+        case = getattr(item, "callspec", None) and item.callspec.params.get("case")
+        if isinstance(case, cases.Case):
+            chosen[case.id] = case
+    if chosen and not session.config.option.collectonly:
+        session.stash[MATRIX] = matrix.Matrix(list(chosen.values()))
+
+
+def pytest_sessionfinish(session):
+    running = session.stash.get(MATRIX, None)
+    if running:
+        running.close()
+
+
+@pytest.fixture
+def verdict(request):
+    return request.session.stash[MATRIX].verdict
+
+
+@pytest.fixture(scope="session")
+def oracles():
+    pool = oracle.Pool()
+    yield pool
+    pool.close()
