@@ -239,20 +239,23 @@ done:
 
 pennon_status base_locate(const struct call *c, struct snapshot *s, uint32_t base, pennon_store **store, char **path, pennon_error *err)
 {
-    *store = s->at.store;
-    if (base == NO_BASE) {
-        *path = mem_strdup(c->mem, s->at.path, err);
-    } else {
+    pennon_store *found = s->at.store;
+    const char *folder = s->at.path;
+    *store = NULL;
+    *path = NULL;
+    if (base != NO_BASE) {
         const struct base_place *place = cache_base(s, base);
         if (place == NULL) {
             TRY_RETURN(open_base(c, s, base, err));
             place = cache_base(s, base);
         }
-        *path = mem_strdup(c->mem, place->path, err);
-        *store = place->store;
+        found = place->store;
+        folder = place->path;
     }
+    *path = mem_strdup(c->mem, folder, err);
     if (*path == NULL) return err->code;
-    pennon_store_retain(*store);
+    pennon_store_retain(found);
+    *store = found;
     return PENNON_OK;
 }
 
@@ -296,6 +299,7 @@ static pennon_status choose_name(const struct call *c, pennon_store *store, cons
     if (strcmp((const char *)escaped->data, name) == 0 || !literal_safe(name)) goto done;
     st = store_head(c, store, *path, &info, err);
     if (st != PENNON_NOT_FOUND) goto done;
+    st = PENNON_OK;
     TRY_NEW(literal, store_join(c->mem, folder, name, err));
     mem_free(c->mem, *path);
     *path = literal;
