@@ -106,9 +106,14 @@ static pennon_status grow_bits(struct buf *b, uint64_t old_bits, uint64_t n, pen
 
 pennon_status leaf_append_zero(struct leaf_out *o, uint64_t n, pennon_error *err)
 {
+    for (uint32_t d = 0; d < o->type->n_dims; d++) TRY_RETURN(leaf_append_item_validity(o, d, NULL, 0, n, err));
+    return leaf_append_zero_values(o, n, err);
+}
+
+pennon_status leaf_append_zero_values(struct leaf_out *o, uint64_t n, pennon_error *err)
+{
     uint64_t items, bytes;
     TRY_RETURN(item_count(o, n, &items, err));
-    for (uint32_t d = 0; d < o->type->n_dims; d++) TRY_RETURN(leaf_append_item_validity(o, d, NULL, 0, n, err));
     switch (o->type->kind) {
     case LEAF_NULL: break;
     case LEAF_BITS: {

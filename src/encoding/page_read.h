@@ -107,6 +107,8 @@ pennon_status leaf_out_finish(struct leaf_out *o, const struct ArrowSchema *sche
 
 /* Append: used by the page kinds. */
 pennon_status leaf_append_zero(struct leaf_out *o, uint64_t n, pennon_error *err) CHECKED; /* empty or zero values */
+/* The same without touching item validity, which the caller has appended. */
+pennon_status leaf_append_zero_values(struct leaf_out *o, uint64_t n, pennon_error *err) CHECKED;
 pennon_status leaf_append_fixed(struct leaf_out *o, const uint8_t *values, uint64_t n, pennon_error *err) CHECKED; /* FIXED, whole values */
 pennon_status leaf_append_bits(struct leaf_out *o, const uint8_t *bits, uint64_t first, uint64_t n, pennon_error *err) CHECKED; /* n values */
 pennon_status leaf_append_variable(struct leaf_out *o, const struct variable_view *v, uint64_t first, uint64_t n, pennon_error *err) CHECKED;

@@ -271,7 +271,8 @@ static pennon_status build_nodes(struct file_projection *p, const struct column_
     p->n_nodes = (uint32_t)p->schema->n_fields;
     TRY_NEW(p->nodes, arena_calloc(&p->arena, p->schema->n_fields + 1, sizeof *p->nodes, err));
     for (uint32_t i = 0; i < p->n_nodes; i++) TRY(build_node(&b, p->schema->fields[i], &p->nodes[i]));
-    for (uint32_t i = 0; i < p->n_leaves && p->reader->version != STORAGE_LEGACY; i++) TRY(type_column(p->reader, p->leaf_nodes[i], err));
+    /* A file without rows may have columns that no file with rows can have. */
+    for (uint32_t i = 0; i < p->n_leaves && p->reader->version != STORAGE_LEGACY && p->reader->rows; i++) TRY(type_column(p->reader, p->leaf_nodes[i], err));
 done:
     mem_free(p->mem, own.ids);
     mem_free(p->mem, own.columns);

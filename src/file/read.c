@@ -268,6 +268,7 @@ pennon_status file_read(const struct call *c, struct file_reader *r, const struc
         count += rows[i].end - rows[i].start;
     }
     out->release = NULL;
+    if (count == 0) return array_nulls(&p->arrow, 0, c->mem, out, err);
     pennon_status st;
     if (r->version == STORAGE_LEGACY) {
         st = legacy_read(c, r, p, rows, n, out, err);
