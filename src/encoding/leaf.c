@@ -180,6 +180,21 @@ pennon_status leaf_append_variable(struct leaf_out *o, const struct variable_vie
     return PENNON_OK;
 }
 
+pennon_status leaf_append_fsst(struct leaf_out *o, const struct fsst_decoder *d, const struct variable_view *v, uint64_t first, uint64_t n,
+                               pennon_error *err)
+{
+    ASSERT(o->type->kind == LEAF_VARIABLE);
+    size_t width = offset_width(o), bytes;
+    if (size_mul_overflows((size_t)n, width, &bytes)) return overflow(err);
+    TRY_RETURN(buf_grow(&o->offsets, bytes, err));
+    pennon_status st = fsst_decode_values(d, v, first, n, &o->data, (unsigned)width, o->offsets.data + o->offsets.size - width, err);
+    if (st == PENNON_OVER_BUDGET && width == 4 && o->data.size > (size_t)INT32_MAX / 2) return overflow(err);
+    if (st != PENNON_OK) return st;
+    o->offsets.size += bytes;
+    o->n += n;
+    return PENNON_OK;
+}
+
 pennon_status leaf_append_text(struct leaf_out *o, struct bytes value, pennon_error *err)
 {
     ASSERT(o->type->kind == LEAF_VARIABLE);

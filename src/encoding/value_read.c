@@ -470,7 +470,8 @@ static pennon_status too_long(pennon_error *err)
     return error_kind(err, "OffsetOverflow");
 }
 
-pennon_status leaf_append_fsst(struct leaf_out *out, const struct fsst_decoder *d, const struct variable_view *v, uint64_t first, uint64_t count,
+/* Values [first, first + count) of an opened chunk. */
+static pennon_status fsst_slice(const struct value_codec *c, const struct variable_view *v, uint64_t first, uint64_t count, struct leaf_out *out,
                                 pennon_error *err)
 {
     unsigned width = out->type->large ? 8 : 4;
@@ -478,7 +479,7 @@ pennon_status leaf_append_fsst(struct leaf_out *out, const struct fsst_decoder *
     if (size_mul_overflows((size_t)count, width, &bytes)) return too_long(err);
     TRY_RETURN(buf_grow(&out->offsets, bytes, err));
     /* The first of the count + 1 offsets falls on the present end, which is the same. */
-    pennon_status st = fsst_decode_values(d, v, first, count, &out->data, width, out->offsets.data + out->offsets.size - width, err);
+    pennon_status st = fsst_decode_values(c->fsst, v, first, count, &out->data, width, out->offsets.data + out->offsets.size - width, err);
     if (st == PENNON_OVER_BUDGET && width == 4 && out->data.size > (size_t)INT32_MAX / 2) return too_long(err);
     if (st != PENNON_OK) return st;
     out->offsets.size += bytes;
@@ -492,7 +493,7 @@ static pennon_status chunk_fsst(const struct value_codec *c, struct bytes in, ui
     struct variable_view v;
     TRY_RETURN(variable_chunk_open(in, c->inner->bits / 8, n, &v, err));
     for (size_t i = 0; i < want->n; i++) {
-        TRY_RETURN(leaf_append_fsst(out, c->fsst, &v, want->items[i].start, want->items[i].end - want->items[i].start, err));
+        TRY_RETURN(fsst_slice(c, &v, want->items[i].start, want->items[i].end - want->items[i].start, out, err));
     }
     return PENNON_OK;
 }
