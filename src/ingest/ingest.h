@@ -5,7 +5,6 @@
 #define INGEST_INGEST_H
 
 #include "arrow/arrow.h"
-#include "arrow/wide.h"
 #include "pennon/ingest.h"
 
 /* ---- sources: bytes of a file or a callback (source.c) ---- */
