@@ -45,10 +45,10 @@ typedef struct pennon_sink {
 typedef struct pennon_csv_options {
     size_t struct_size;
     const pennon_call *call;
-    char delimiter;  /* ',' */
-    char quote;      /* '"'; doubled inside of quotes; '\0' = nothing is quoted */
-    bool header;     /* true: the first row holds the names; else they are f0, f1, … */
-    bool infer;      /* true; else columns without a type of their own are text */
+    char delimiter;      /* ',' */
+    char quote;          /* '"'; doubled inside of quotes; '\0' = nothing is quoted */
+    bool header;         /* true: the first row holds the names; else they are f0, f1, … */
+    bool infer;          /* true; else columns without a type of their own are text */
     uint64_t skip_lines; /* lines in front of the header that are left out; 0 */
     /* Types of columns as "name=type,name=type", for example "id=int32,when=timestamp[us],price=decimal128(10, 2)"; NULL = none.
      * Types are written as pyarrow prints them; those of nested types cannot be read from CSV. A name that is no column is an error. */
@@ -83,7 +83,8 @@ PENNON_EXPORT void pennon_json_lines_options_init(pennon_json_lines_options *opt
 /* Read one JSON object a line (strict RFC 8259; objects may also follow one another on a line or span lines). Inferred types are bool,
  * int64, uint64, double, string, lists and structs; a field that is always null has type null. Missing fields are null. Integers
  * that 64 bits cannot hold, duplicate keys and nesting over 60 levels are refused. `source` is used up on every path. */
-PENNON_EXPORT PENNON_CHECKED pennon_status pennon_json_lines_open(const pennon_source *source, const pennon_json_lines_options *options,
+PENNON_EXPORT PENNON_CHECKED pennon_status pennon_json_lines_open(const pennon_source *source,
+                                                                  const pennon_json_lines_options *options,
                                                                   struct ArrowArrayStream *out, pennon_error *err);
 
 typedef struct pennon_ipc_options {
@@ -105,8 +106,8 @@ enum {
 
 typedef struct pennon_ingest_options {
     size_t struct_size;
-    int32_t format; /* PENNON_FORMAT_ */
-    const pennon_csv_options *csv;               /* NULL = defaults; so the others */
+    int32_t format;                /* PENNON_FORMAT_ */
+    const pennon_csv_options *csv; /* NULL = defaults; so the others */
     const pennon_json_lines_options *json_lines;
     const pennon_ipc_options *ipc;
 } pennon_ingest_options;
@@ -145,7 +146,8 @@ PENNON_EXPORT void pennon_json_lines_write_options_init(pennon_json_lines_write_
 /* One object a row, all types: maps with text keys as objects, other maps as lists of {"key", "value"}; decimals, dates and times as
  * texts; infinities and NaN as the texts "inf", "-inf" and "nan", since JSON has no numbers for them. */
 PENNON_EXPORT PENNON_CHECKED pennon_status pennon_json_lines_write(struct ArrowArrayStream *data, const pennon_sink *sink,
-                                                                   const pennon_json_lines_write_options *options, pennon_error *err);
+                                                                   const pennon_json_lines_write_options *options,
+                                                                   pennon_error *err);
 
 enum { PENNON_IPC_UNCOMPRESSED = 0, PENNON_IPC_ZSTD = 1 };
 

@@ -14,7 +14,6 @@
  *
  * The validity bitmap is begun at the first null: until then every row is valid and nothing is written for it. */
 #include "arrow/arrow_internal.h"
-#include "arrow/wide.h"
 
 struct builder {
     struct arrow_type type;

@@ -18,7 +18,6 @@
  *
  * Values are read as 64-bit numbers and appended by a builder: casts run where data enters or a schema changes, not in scans. */
 #include "arrow/arrow_internal.h"
-#include "arrow/wide.h"
 
 struct cast {
     const struct ArrowSchema *from_schema;

@@ -3,7 +3,7 @@
  *
  * Magnitudes are multiplied and divided by words; signs are taken off before and put back after. Nothing here is on a hot path
  * of the file format: decimals are stored as they are. */
-#include "arrow/wide.h"
+#include "arrow/arrow.h"
 
 #include <stdio.h>
 

@@ -74,7 +74,7 @@ static pennon_status put_double(struct buf *out, double v, pennon_error *err)
     }
     double magnitude = fabs(v);
     if (magnitude != 0 && (magnitude < 1e-5 || magnitude >= 1e16)) {
-        /* Scientific, without plus sign and leading zeros. */
+        /* Scientific, with a sign and without leading zeros. */
         char *e = strchr(text, 'e');
         if (!e) {
             (void)snprintf(text, sizeof text, "%.16e", v);
@@ -85,7 +85,7 @@ static pennon_status put_double(struct buf *out, double v, pennon_error *err)
             e = strchr(text, 'e');
         }
         long power = strtol(e + 1, NULL, 10);
-        return buf_printf(out, err, "%.*se%ld", (int)(e - text), text, power);
+        return buf_printf(out, err, "%.*se%s%ld", (int)(e - text), text, power < 0 ? "" : "+", power);
     }
     if (strchr(text, 'e')) (void)snprintf(text, sizeof text, "%.17g", v);
     return buf_printf(out, err, "%s%s", text, strpbrk(text, ".e") ? "" : ".0");

@@ -106,9 +106,14 @@ static pennon_status grow_bits(struct buf *b, uint64_t old_bits, uint64_t n, pen
 
 pennon_status leaf_append_zero(struct leaf_out *o, uint64_t n, pennon_error *err)
 {
+    for (uint32_t d = 0; d < o->type->n_dims; d++) TRY_RETURN(leaf_append_item_validity(o, d, NULL, 0, n, err));
+    return leaf_append_zero_values(o, n, err);
+}
+
+pennon_status leaf_append_zero_values(struct leaf_out *o, uint64_t n, pennon_error *err)
+{
     uint64_t items, bytes;
     TRY_RETURN(item_count(o, n, &items, err));
-    for (uint32_t d = 0; d < o->type->n_dims; d++) TRY_RETURN(leaf_append_item_validity(o, d, NULL, 0, n, err));
     switch (o->type->kind) {
     case LEAF_NULL: break;
     case LEAF_BITS: {
@@ -142,15 +147,20 @@ pennon_status leaf_append_fixed(struct leaf_out *o, const uint8_t *values, uint6
     return PENNON_OK;
 }
 
-pennon_status leaf_append_bits(struct leaf_out *o, const uint8_t *bits, uint64_t first, uint64_t n, pennon_error *err)
+pennon_status leaf_append_item_bits(struct leaf_out *o, const uint8_t *bits, uint64_t first_bit, uint64_t n, pennon_error *err)
 {
     ASSERT(o->type->kind == LEAF_BITS);
-    uint64_t items, per = leaf_items(o->type), old = o->n * per;
+    uint64_t items, old = o->n * leaf_items(o->type);
     TRY_RETURN(item_count(o, n, &items, err));
     TRY_RETURN(grow_bits(&o->values, old, items, err));
-    bits_copy(o->values.data, old, bits, first * per, items);
+    bits_copy(o->values.data, old, bits, first_bit, items);
     o->n += n;
     return PENNON_OK;
+}
+
+pennon_status leaf_append_bits(struct leaf_out *o, const uint8_t *bits, uint64_t first, uint64_t n, pennon_error *err)
+{
+    return leaf_append_item_bits(o, bits, first * leaf_items(o->type), n, err);
 }
 
 pennon_status leaf_append_variable(struct leaf_out *o, const struct variable_view *v, uint64_t first, uint64_t n, pennon_error *err)
@@ -165,6 +175,21 @@ pennon_status leaf_append_variable(struct leaf_out *o, const struct variable_vie
     /* The first of the n + 1 offsets falls on the present end, which is the same. */
     TRY_RETURN(variable_offsets_copy(v, first, n, o->data.size, (unsigned)width, o->offsets.data + o->offsets.size - width, err));
     TRY_RETURN(buf_append(&o->data, v->base.data + start, (size_t)(end - start), err));
+    o->offsets.size += bytes;
+    o->n += n;
+    return PENNON_OK;
+}
+
+pennon_status leaf_append_fsst(struct leaf_out *o, const struct fsst_decoder *d, const struct variable_view *v, uint64_t first, uint64_t n,
+                               pennon_error *err)
+{
+    ASSERT(o->type->kind == LEAF_VARIABLE);
+    size_t width = offset_width(o), bytes;
+    if (size_mul_overflows((size_t)n, width, &bytes)) return overflow(err);
+    TRY_RETURN(buf_grow(&o->offsets, bytes, err));
+    pennon_status st = fsst_decode_values(d, v, first, n, &o->data, (unsigned)width, o->offsets.data + o->offsets.size - width, err);
+    if (st == PENNON_OVER_BUDGET && width == 4 && o->data.size > (size_t)INT32_MAX / 2) return overflow(err);
+    if (st != PENNON_OK) return st;
     o->offsets.size += bytes;
     o->n += n;
     return PENNON_OK;
@@ -315,25 +340,68 @@ pennon_status leaf_append_gather(struct leaf_out *o, const struct leaf_out *from
     return PENNON_OK;
 }
 
-pennon_status leaf_append_item_validity(struct leaf_out *o, uint32_t dim, const uint8_t *bits, uint64_t first, uint64_t n, pennon_error *err)
+/* Room for the item validity of n more values of list `dim`: bit position of the first, and how many bits. */
+static pennon_status grow_item_validity(struct leaf_out *o, uint32_t dim, uint64_t n, uint64_t *old, uint64_t *more, pennon_error *err)
 {
     ASSERT(dim < o->type->n_dims);
     uint64_t per = 1;
     for (uint32_t d = 0; d <= dim; d++) {
         if (mul_overflows(per, o->type->dims[d], &per)) return error_set(err, PENNON_OVER_BUDGET, "too many list items");
     }
-    uint64_t old, more;
-    if (mul_overflows(o->n, per, &old) || mul_overflows(n, per, &more)) return error_set(err, PENNON_OVER_BUDGET, "too many list items");
-    struct buf *b = &o->item_validity[dim];
-    if (!bits && !o->has_item_validity[dim]) return PENNON_OK;
-    TRY_RETURN(grow_bits(b, old, more, err));
-    if (!o->has_item_validity[dim]) bits_fill(b->data, 0, old, true);
+    if (mul_overflows(o->n, per, old) || mul_overflows(n, per, more)) return error_set(err, PENNON_OVER_BUDGET, "too many list items");
+    TRY_RETURN(grow_bits(&o->item_validity[dim], *old, *more, err));
+    if (!o->has_item_validity[dim]) bits_fill(o->item_validity[dim].data, 0, *old, true);
     o->has_item_validity[dim] = true;
+    return PENNON_OK;
+}
+
+pennon_status leaf_append_item_validity_bits(struct leaf_out *o, uint32_t dim, const uint8_t *bits, uint64_t first_bit, uint64_t n, pennon_error *err)
+{
+    uint64_t old, more;
+    if (!bits && !o->has_item_validity[dim]) return PENNON_OK;
+    TRY_RETURN(grow_item_validity(o, dim, n, &old, &more, err));
     if (bits) {
-        bits_copy(b->data, old, bits, first * per, more);
+        bits_copy(o->item_validity[dim].data, old, bits, first_bit, more);
     } else {
-        bits_fill(b->data, old, more, true);
+        bits_fill(o->item_validity[dim].data, old, more, true);
     }
+    return PENNON_OK;
+}
+
+pennon_status leaf_append_item_validity(struct leaf_out *o, uint32_t dim, const uint8_t *bits, uint64_t first, uint64_t n, pennon_error *err)
+{
+    uint64_t per = 1;
+    for (uint32_t d = 0; d <= dim; d++) per *= o->type->dims[d];
+    return leaf_append_item_validity_bits(o, dim, bits, first * per, n, err);
+}
+
+pennon_status leaf_append_item_nulls(struct leaf_out *o, uint32_t dim, uint64_t n, pennon_error *err)
+{
+    uint64_t old, more;
+    return grow_item_validity(o, dim, n, &old, &more, err);
+}
+
+static bool same_buf(const struct buf *a, const struct buf *b) { return bytes_equal(bytes_of(a->data, a->size), bytes_of(b->data, b->size)); }
+
+/* Equal values and nulls. */
+static bool same_items(const struct leaf_out *a, const struct leaf_out *b)
+{
+    if (a->n != b->n || a->n_layers != b->n_layers || a->type->n_dims) return false;
+    if (a->n_layers && (a->layers[0].nulls != b->layers[0].nulls || a->layers[0].has_validity != b->layers[0].has_validity)) return false;
+    if (a->n_layers && a->layers[0].nulls && !same_buf(&a->layers[0].validity, &b->layers[0].validity)) return false;
+    return same_buf(&a->values, &b->values) && same_buf(&a->offsets, &b->offsets) && same_buf(&a->data, &b->data);
+}
+
+pennon_status leaf_add_dictionary(struct leaf_out *o, struct leaf_out *items, pennon_error *err)
+{
+    if (o->n_dictionaries && same_items(o->dictionaries[o->n_dictionaries - 1], items)) return PENNON_OK;
+    TRY_RETURN(mem_grow(o->mem, &o->dictionaries, &o->cap_dictionaries, o->n_dictionaries, sizeof *o->dictionaries, 1u << 20, err));
+    TRY_RETURN(mem_grow(o->mem, &o->dictionary_ends, &o->cap_ends, o->n_dictionaries, sizeof *o->dictionary_ends, 1u << 20, err));
+    struct leaf_out *own = mem_calloc(o->mem, 1, sizeof *own, err);
+    if (!own) return err->code;
+    *own = *items;
+    *items = (struct leaf_out){0};
+    o->dictionaries[o->n_dictionaries++] = own;
     return PENNON_OK;
 }
 

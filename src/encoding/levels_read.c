@@ -64,14 +64,25 @@ static pennon_status grow_validity(struct layer_out *l, uint64_t n, pennon_error
     return PENNON_OK;
 }
 
-/* n positions that are all valid. */
-static pennon_status append_valid(struct layer_out *l, uint64_t n, pennon_error *err)
+pennon_status layer_append_run(struct layer_out *l, uint64_t n, bool valid, pennon_error *err)
 {
-    if (l->has_validity) {
+    if (l->has_validity || !valid) {
         TRY_RETURN(grow_validity(l, n, err));
-        bits_fill(l->validity.data, l->length, n, true);
+        if (valid) bits_fill(l->validity.data, l->length, n, true);
     }
     l->length += n;
+    if (!valid) l->nulls += n;
+    return PENNON_OK;
+}
+
+pennon_status layer_append_bits(struct layer_out *l, const uint8_t *bits, uint64_t first, uint64_t n, pennon_error *err)
+{
+    uint64_t valid = bits_count(bits, first, n);
+    if (valid == n) return layer_append_run(l, n, true, err);
+    TRY_RETURN(grow_validity(l, n, err));
+    bits_copy(l->validity.data, l->length, bits, first, n);
+    l->length += n;
+    l->nulls += n - valid;
     return PENNON_OK;
 }
 
@@ -105,8 +116,6 @@ static pennon_status append_items(struct layer_out *l, const uint16_t *def, uint
     l->validity.size = (size_t)bitmap_bytes(l->length);
     return PENNON_OK;
 }
-
-static pennon_status put_offsets(struct layer_out *l, bool large, const uint64_t *ends, uint64_t n, pennon_error *err);
 
 /* One list layer. Compacts rep and def to the positions of the next stage. */
 struct list_stage {
@@ -147,7 +156,7 @@ static pennon_status append_lists(struct layer_out *l, bool large, const struct 
         if (def) def[kept] = d;
         kept++;
     }
-    TRY(put_offsets(l, large, end, lists, err));
+    TRY(layer_append_ends(l, large, end, lists, err));
     l->length += lists;
     l->validity.size = (size_t)bitmap_bytes(l->length);
     l->items = items;
@@ -157,7 +166,7 @@ done:
     return st;
 }
 
-static pennon_status put_offsets(struct layer_out *l, bool large, const uint64_t *ends, uint64_t n, pennon_error *err)
+pennon_status layer_append_ends(struct layer_out *l, bool large, const uint64_t *ends, uint64_t n, pennon_error *err)
 {
     size_t width = large ? 8 : 4;
     if (n == 0) return PENNON_OK;
@@ -199,7 +208,7 @@ static pennon_status unravel_plain(const struct layer_kinds *k, uint64_t n, stru
             CHECK_FILE_RETURN(count % d == 0, "%" PRIu64 " positions are no whole lists of %u", count, d);
             count /= d;
         }
-        TRY_RETURN(append_valid(&o->layers[i], count, err));
+        TRY_RETURN(layer_append_run(&o->layers[i], count, true, err));
     }
     return PENNON_OK;
 }
@@ -235,7 +244,7 @@ pennon_status levels_unravel(const struct layer_kinds *k, uint16_t *rep, uint16_
         if (def && visible < k->max_def) count = visible_positions(def, n, visible);
         CHECK_FILE_RETURN(count % step == 0, "%" PRIu64 " positions are no whole lists of %u", count, step);
         if (!k->null_level[i]) {
-            TRY_RETURN(append_valid(l, count / step, err));
+            TRY_RETURN(layer_append_run(l, count / step, true, err));
             continue;
         }
         TRY_RETURN(append_items(l, def, n, visible < k->max_def ? visible : UINT16_MAX, limit, step, err));

@@ -167,7 +167,9 @@ static pennon_status append_values(const struct page *p, uint64_t n, struct leaf
 /* Without levels: all valid, or all null at the outermost nullable layer of the leaf. */
 static pennon_status decode_simple(const struct page *p, uint64_t n, struct leaf_out *o, struct level_sink *levels, pennon_error *err)
 {
-    if (!p->constant.has_value && p->kinds.max_def) {
+    /* The page of an empty struct says "all null" although the structs are there. */
+    bool empty_struct = p->type->kind == LEAF_PACKED && p->type->n_children == 0;
+    if (!p->constant.has_value && p->kinds.max_def && !empty_struct) {
         TRY_RETURN(buf_resize(&levels->def, (size_t)n * 2, err));
         uint16_t *def = (uint16_t *)(void *)levels->def.data;
         for (uint64_t i = 0; i < n; i++) def[i] = 1;

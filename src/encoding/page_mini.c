@@ -45,6 +45,9 @@ pennon_status mini_open(struct page *p, const struct mini_block_message *m, penn
         while (v && v->which == CE_GENERAL) v = v->general->values;
         if (v && v->which == CE_FLAT) bits = v->flat->bits_per_value;
         if (v && v->which == CE_INLINE_BITPACKING) bits = v->inline_bitpacking->uncompressed_bits_per_value;
+        if (v && v->which == CE_BYTE_STREAM_SPLIT && v->byte_stream_split->values && v->byte_stream_split->values->which == CE_FLAT) {
+            bits = v->byte_stream_split->values->flat->bits_per_value;
+        }
         if (v && v->which == CE_RLE && v->rle->values && v->rle->values->which == CE_FLAT) bits = v->rle->values->flat->bits_per_value;
         CHECK_FILE_RETURN(bits == 8 || bits == 16 || bits == 32 || bits == 64, "dictionary indices of %" PRIu64 " bits", bits);
         CHECK_FILE_RETURN(type->kind != LEAF_DICTIONARY || bits == type->width * 8u, "dictionary indices of %" PRIu64 " bits for keys of %u", bits,

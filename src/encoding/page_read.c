@@ -47,6 +47,14 @@ static pennon_status open_layout(struct page *p, const struct page_layout_messag
     case LAYOUT_SPARSE_PAGE: return error_set(err, PENNON_NOT_SUPPORTED, "sparse page layout (data file version 2.3)");
     default: return error_set(err, PENNON_CORRUPT, "a page without a known layout");
     }
+    /* The descriptors of blob v2 are an item inside the blob; newer writers leave out its layer, which is always valid. */
+    uint32_t padded[LAYERS_MAX + 1];
+    if (p->type->kind == LEAF_PACKED && p->n_specs >= 2 && n_layers + 1 == p->n_specs && n_layers <= LAYERS_MAX) {
+        padded[0] = LAYER_ALL_VALID_ITEM;
+        memcpy(padded + 1, layers, n_layers * sizeof *layers);
+        layers = padded;
+        n_layers++;
+    }
     TRY_RETURN(layer_kinds_parse(layers, n_layers, p->specs, p->n_specs, &p->kinds, err));
     switch (l->which) {
     case LAYOUT_MINI_BLOCK_PAGE: p->kind = PAGE_MINI; return mini_open(p, l->mini_block, err);

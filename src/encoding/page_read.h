@@ -38,6 +38,7 @@ struct leaf_type {
     enum leaf_kind kind;
     uint32_t width;  /* bytes of a fixed item or a dictionary index */
     bool large;
+    bool signed_keys; /* dictionary: the index type is signed */
     uint32_t n_dims; /* fixed size list of LEAF_BITS or LEAF_FIXED items: dimensions, outermost first; 0 = no list */
     uint32_t dims[LEAF_MAX_DIMS];
     const struct leaf_type *value;    /* dictionary items */
@@ -107,16 +108,34 @@ pennon_status leaf_out_finish(struct leaf_out *o, const struct ArrowSchema *sche
 
 /* Append: used by the page kinds. */
 pennon_status leaf_append_zero(struct leaf_out *o, uint64_t n, pennon_error *err) CHECKED; /* empty or zero values */
+/* The same without touching item validity, which the caller has appended. */
+pennon_status leaf_append_zero_values(struct leaf_out *o, uint64_t n, pennon_error *err) CHECKED;
 pennon_status leaf_append_fixed(struct leaf_out *o, const uint8_t *values, uint64_t n, pennon_error *err) CHECKED; /* FIXED, whole values */
 pennon_status leaf_append_bits(struct leaf_out *o, const uint8_t *bits, uint64_t first, uint64_t n, pennon_error *err) CHECKED; /* n values */
 pennon_status leaf_append_variable(struct leaf_out *o, const struct variable_view *v, uint64_t first, uint64_t n, pennon_error *err) CHECKED;
+pennon_status leaf_append_fsst(struct leaf_out *o, const struct fsst_decoder *d, const struct variable_view *v, uint64_t first, uint64_t n,
+                               pennon_error *err) CHECKED; /* FSST codes */
 pennon_status leaf_append_text(struct leaf_out *o, struct bytes value, pennon_error *err) CHECKED; /* one variable value */
 /* Repeat value `i` of `from` (same type) n times; gather values by index. */
 pennon_status leaf_append_repeat(struct leaf_out *o, const struct leaf_out *from, uint64_t i, uint64_t n, pennon_error *err) CHECKED;
 pennon_status leaf_append_gather(struct leaf_out *o, const struct leaf_out *from, unsigned index_width, const uint8_t *indices, uint64_t n,
                                  pennon_error *err) CHECKED;
+/* The same from a bit position in items instead of values: n values of LEAF_BITS. */
+pennon_status leaf_append_item_bits(struct leaf_out *o, const uint8_t *bits, uint64_t first_bit, uint64_t n, pennon_error *err) CHECKED;
 /* Item validity of list `dim` for values [o->n, o->n + n): bits from `first`, or NULL = all valid. Call before the values. */
 pennon_status leaf_append_item_validity(struct leaf_out *o, uint32_t dim, const uint8_t *bits, uint64_t first, uint64_t n, pennon_error *err) CHECKED;
+/* The same with `first_bit` counted in items of that list; and for items that are all null. */
+pennon_status leaf_append_item_validity_bits(struct leaf_out *o, uint32_t dim, const uint8_t *bits, uint64_t first_bit, uint64_t n, pennon_error *err) CHECKED;
+pennon_status leaf_append_item_nulls(struct leaf_out *o, uint32_t dim, uint64_t n, pennon_error *err) CHECKED;
+/* Put the items of a dictionary (taken: moved out of `items`) behind the last one, or share that when it is the same; the caller appends the keys and
+ * then sets dictionary_ends[n_dictionaries - 1] to the number of values. */
+pennon_status leaf_add_dictionary(struct leaf_out *o, struct leaf_out *items, pennon_error *err) CHECKED;
+
+/* Append to a layer: n positions that are all valid or all null; n bits from `first`; for lists, n ends in items (INVALID_ARGUMENT with kind
+ * "OffsetOverflow" past 32-bit offsets), which does not change `length` or `items`. */
+pennon_status layer_append_run(struct layer_out *l, uint64_t n, bool valid, pennon_error *err) CHECKED;
+pennon_status layer_append_bits(struct layer_out *l, const uint8_t *bits, uint64_t first, uint64_t n, pennon_error *err) CHECKED;
+pennon_status layer_append_ends(struct layer_out *l, bool large, const uint64_t *ends, uint64_t n, pennon_error *err) CHECKED;
 
 /* ---- levels -> structure ---- */
 

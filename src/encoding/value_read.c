@@ -94,6 +94,8 @@ static pennon_status open_list(struct arena *a, const struct ce_message *ce, con
 {
     out->kind = VALUE_LIST;
     for (uint32_t d = 0; d < type->n_dims; d++) {
+        /* 8.0 puts the constant in place of the lists above the null items. */
+        if (d && ce && ce->which == CE_CONSTANT) break;
         CHECK_FILE_RETURN(ce && ce->which == CE_FIXED_SIZE_LIST, "a list of %u dimensions has fewer in its encoding", type->n_dims);
         CHECK_FILE_RETURN(ce->fixed_size_list->items_per_value == type->dims[d], "list dimension %" PRIu64 " where %u was expected",
                           ce->fixed_size_list->items_per_value, type->dims[d]);
@@ -376,6 +378,24 @@ static pennon_status chunk_bss(const struct value_codec *c, struct bytes in, uin
     return PENNON_OK;
 }
 
+/* Lists whose innermost items are all null. */
+static pennon_status append_null_items(struct leaf_out *out, uint64_t n, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    struct buf zeros;
+    uint64_t items;
+    buf_init(&zeros, out->mem, BUF_NO_LIMIT);
+    if (mul_overflows(n, leaf_items(out->type), &items) || items > (uint64_t)PTRDIFF_MAX) FAIL(PENNON_OVER_BUDGET, "%" PRIu64 " lists", n);
+    TRY(buf_append_zero(&zeros, (size_t)bitmap_bytes(items), err));
+    for (uint32_t d = 0; d < out->type->n_dims; d++) {
+        TRY(leaf_append_item_validity(out, d, d + 1 == out->type->n_dims ? zeros.data : NULL, 0, n, err));
+    }
+    TRY(leaf_append_zero_values(out, n, err));
+done:
+    buf_free(&zeros);
+    return st;
+}
+
 static pennon_status chunk_list(const struct value_codec *c, const struct bytes *bufs, size_t n_bufs, uint64_t n, const struct chunk_slices *want,
                                 struct leaf_out *out, pennon_error *err)
 {
@@ -392,9 +412,11 @@ static pennon_status chunk_list(const struct value_codec *c, const struct bytes 
     UNUSED(n_bufs);
     for (size_t i = 0; i < want->n; i++) {
         const struct chunk_slices one = {&want->items[i], 1, want->items[i].end - want->items[i].start};
-        for (uint32_t d = 0; d < out->type->n_dims; d++) TRY_RETURN(leaf_append_item_validity(out, d, bits[d], one.items->start, one.total, err));
+        for (uint32_t d = 0; d < out->type->n_dims && c->inner->kind != VALUE_ZEROS; d++) {
+            TRY_RETURN(leaf_append_item_validity(out, d, bits[d], one.items->start, one.total, err));
+        }
         if (c->inner->kind == VALUE_ZEROS) {
-            TRY_RETURN(leaf_append_zero(out, one.total, err));
+            TRY_RETURN(append_null_items(out, one.total, err));
         } else {
             TRY_RETURN(chunk_flat(c->inner, bufs[at], n, &one, out, err));
         }
@@ -528,10 +550,11 @@ static pennon_status zip_list(const struct value_codec *c, struct bytes in, stru
     uint64_t at = 0, per = 1;
     for (uint32_t d = 0; d < out->type->n_dims; d++) {
         per *= out->type->dims[d];
+        if (c->inner->kind == VALUE_ZEROS) continue;
         TRY_RETURN(leaf_append_item_validity(out, d, c->has_validity[d] ? in.data + at : NULL, 0, 1, err));
         if (c->has_validity[d]) at += bitmap_bytes(per);
     }
-    if (c->inner->kind == VALUE_ZEROS) return leaf_append_zero(out, 1, err);
+    if (c->inner->kind == VALUE_ZEROS) return append_null_items(out, 1, err);
     if (out->type->kind == LEAF_BITS) return leaf_append_bits(out, in.data + at, 0, 1, err);
     return leaf_append_fixed(out, in.data + at, 1, err);
 }
@@ -567,7 +590,7 @@ pennon_status value_zip_decode(const struct value_codec *c, struct bytes in, str
         return leaf_append_bits(out, &bit, 0, 1, err);
     }
     case VALUE_LIST: return zip_list(c, in, out, err);
-    case VALUE_ZEROS: return leaf_append_zero(out, 1, err);
+    case VALUE_ZEROS: return out->type->n_dims ? append_null_items(out, 1, err) : leaf_append_zero(out, 1, err);
     case VALUE_VARIABLE: return leaf_append_text(out, in, err);
     case VALUE_FSST:
     case VALUE_GENERAL:
@@ -669,11 +692,25 @@ static pennon_status block_variable(const struct ce_message *ce, struct bytes in
     return leaf_append_variable(out, &v, 0, n, err);
 }
 
+static pennon_status block_general_bits(const struct ce_general_message *g, struct bytes in, uint64_t n, struct leaf_out *out, pennon_error *err)
+{
+    enum general_scheme scheme = GENERAL_NONE;
+    struct buf plain;
+    TRY_RETURN(open_scheme(g->compression, &scheme, err));
+    CHECK_FILE_RETURN(g->values && g->values->which == CE_FLAT, "general compression of bits that are not flat");
+    buf_init(&plain, out->mem, BUF_NO_LIMIT);
+    pennon_status st = general_decode(scheme, in, PLAIN_MAX, &plain, err);
+    if (st == PENNON_OK) st = block_decode_leaf(g->values, bytes_of(plain.data, plain.size), n, out, err);
+    buf_free(&plain);
+    return st;
+}
+
 pennon_status block_decode_leaf(const struct ce_message *ce, struct bytes in, uint64_t n, struct leaf_out *out, pennon_error *err)
 {
     CHECK_FILE_RETURN(ce && ce->which, "a dictionary without a known encoding");
     if (out->type->kind == LEAF_VARIABLE) return block_variable(ce, in, n, out, err);
     if (out->type->kind == LEAF_BITS && out->type->n_dims == 0) {
+        if (ce->which == CE_GENERAL) return block_general_bits(ce->general, in, n, out, err);
         CHECK_FILE_RETURN(ce->which == CE_FLAT && ce->flat->bits_per_value == 1 && bitmap_bytes(n) <= in.size, "a dictionary of bits");
         return leaf_append_bits(out, in.data, 0, n, err);
     }

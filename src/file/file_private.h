@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "encoding/array20.h"
 #include "file/file.h"
 
 /* One column of the file: its metadata is parsed on first use, its pages are opened on first use. */
@@ -21,6 +22,8 @@ struct file_column {
     struct page_desc *pages;
     uint64_t *starts;       /* n_pages + 1 first rows, in units of Page.length */
     struct page **open;     /* NULL = not opened; the pointers are set under the lock */
+    struct array20 **arrays;  /* the same for version 2.0 */
+    uint64_t *item_starts;    /* 2.0, lists: n_pages + 1 first items; NULL = not known yet */
 };
 
 struct file_reader {
@@ -56,7 +59,7 @@ pennon_status file_load_columns(const struct call *c, struct file_reader *r, con
 /* A node of a projection: a field and, below it, its children or its leaf. */
 struct file_node {
     const struct field *field;
-    uint32_t column;      /* leaves (and in 2.0 every node) */
+    uint32_t column;      /* leaves (and lists in 2.0) */
     bool is_leaf;
     uint32_t leaf;        /* leaves: index; others: first leaf below */
     uint32_t layer;       /* index of this field's layer in the specs of that leaf */
@@ -84,12 +87,17 @@ pennon_status layer_specs_of(struct arena *a, const struct field *leaf, struct l
 /* Leaf type of a type that has no children fields (list items, dictionary values, packed children). */
 pennon_status leaf_type_of_arrow(struct arena *a, const struct ArrowSchema *schema, struct leaf_type *out, pennon_error *err) CHECKED;
 
+/* The page that holds `row`, or pages without rows before it. */
+size_t file_find_page(const struct file_column *col, uint64_t row);
+/* Validity and offsets (n_buffers = 2) of a layer as an array with empty children. */
+pennon_status file_layer_array(struct layer_out *l, size_t n_buffers, size_t n_children, struct mem *m, struct ArrowArray *out, pennon_error *err) CHECKED;
 /* The arrays of the leaves -> the struct of the projection. `leaves` are finished and freed by the caller. */
 pennon_status file_assemble(const struct file_projection *p, struct leaf_out *leaves, uint64_t rows, struct mem *m, struct ArrowArray *out, pennon_error *err) CHECKED;
 
 /* Other versions. */
 pennon_status file_read_v20(const struct call *c, struct file_reader *r, const struct file_projection *p, const struct row_range *rows, size_t n,
                             struct ArrowArray *out, pennon_error *err) CHECKED;
+uint64_t file_estimate_v20(struct file_reader *r, const struct file_projection *p, uint64_t rows);
 /* `tail` holds the last bytes of the file; fills rows, columns. */
 pennon_status legacy_open(const struct call *c, struct file_reader *r, pennon_error *err) CHECKED;
 pennon_status legacy_read(const struct call *c, struct file_reader *r, const struct file_projection *p, const struct row_range *rows, size_t n,

@@ -59,6 +59,7 @@ pennon_status leaf_type_of_arrow(struct arena *a, const struct ArrowSchema *sche
         if (!value) return err->code;
         out->kind = LEAF_DICTIONARY;
         out->width = (uint32_t)arrow_type_width(&t);
+        out->signed_keys = arrow_id_is_signed(t.index);
         out->value = value;
         return leaf_type_of_arrow(a, schema->dictionary, value, err);
     }
@@ -141,6 +142,7 @@ struct node_builder {
     pennon_error *err;
 };
 
+/* Has values of its own: the leaves of every version. */
 static bool owns_column(const struct field *f) { return field_owns_column(f, STORAGE_2_1); }
 
 static pennon_status map_column(const struct node_builder *b, const struct field *f, uint32_t *column)
@@ -175,9 +177,14 @@ static pennon_status build_node(struct node_builder *b, const struct field *f, s
 {
     struct file_projection *p = b->p;
     node->field = f;
-    if (p->reader->version >= STORAGE_2_1 && owns_column(f)) return build_leaf(b, f, node);
-    if (p->reader->version < STORAGE_2_1 && (f->n_children == 0 || f->kind == FIELD_PACKED_STRUCT || f->kind == FIELD_BLOB_V1)) return build_leaf(b, f, node);
-    if (p->reader->version == STORAGE_2_0) TRY_RETURN(map_column(b, f, &node->column));
+    if (owns_column(f)) return build_leaf(b, f, node);
+    if (p->reader->version == STORAGE_2_0) {
+        if (f->kind != FIELD_STRUCT && f->kind != FIELD_LIST) {
+            return error_set(b->err, PENNON_NOT_SUPPORTED, "field '%s' of type %s in a file of version 2.0", f->name, f->logical_type);
+        }
+        /* The header column of a struct holds nothing. */
+        if (f->kind == FIELD_LIST) TRY_RETURN(map_column(b, f, &node->column));
+    }
     node->leaf = p->n_leaves;
     node->n_children = (uint32_t)f->n_children;
     node->children = arena_calloc(&p->arena, f->n_children + 1, sizeof *node->children, b->err);
@@ -271,7 +278,8 @@ static pennon_status build_nodes(struct file_projection *p, const struct column_
     p->n_nodes = (uint32_t)p->schema->n_fields;
     TRY_NEW(p->nodes, arena_calloc(&p->arena, p->schema->n_fields + 1, sizeof *p->nodes, err));
     for (uint32_t i = 0; i < p->n_nodes; i++) TRY(build_node(&b, p->schema->fields[i], &p->nodes[i]));
-    for (uint32_t i = 0; i < p->n_leaves && p->reader->version != STORAGE_LEGACY; i++) TRY(type_column(p->reader, p->leaf_nodes[i], err));
+    /* A file without rows may have columns that no file with rows can have. */
+    for (uint32_t i = 0; i < p->n_leaves && p->reader->version != STORAGE_LEGACY && p->reader->rows; i++) TRY(type_column(p->reader, p->leaf_nodes[i], err));
 done:
     mem_free(p->mem, own.ids);
     mem_free(p->mem, own.columns);
@@ -319,9 +327,8 @@ const struct ArrowSchema *file_projection_arrow(const struct file_projection *p)
 
 /* ---- assembly ---- */
 
-static pennon_status layer_array(struct leaf_out *o, uint32_t layer, size_t n_buffers, size_t n_children, struct mem *m, struct ArrowArray *out, pennon_error *err)
+pennon_status file_layer_array(struct layer_out *l, size_t n_buffers, size_t n_children, struct mem *m, struct ArrowArray *out, pennon_error *err)
 {
-    struct layer_out *l = &o->layers[layer];
     TRY_RETURN(array_new(out, n_buffers, n_children, m, err));
     out->length = (int64_t)l->length;
     out->null_count = (int64_t)l->nulls;
@@ -347,7 +354,7 @@ static pennon_status assemble(const struct file_projection *p, const struct file
     uint64_t length = leaf->layers[node->layer].length;
     uint64_t want = list ? leaf->layers[node->layer].items : length;
     if (node->field->kind == FIELD_FSL_STRUCT) want = length * (uint64_t)node->field->type.fixed_size;
-    TRY_RETURN(layer_array(leaf, node->layer, list ? 2 : 1, node->n_children, m, out, err));
+    TRY_RETURN(file_layer_array(&leaf->layers[node->layer], list ? 2 : 1, node->n_children, m, out, err));
     for (uint32_t i = 0; i < node->n_children; i++) {
         struct ArrowArray *child = out->children[i];
         TRY_RETURN(assemble(p, &node->children[i], schema->children[i], leaves, m, child, err));

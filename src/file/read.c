@@ -33,7 +33,7 @@ struct reading {
 
 /* ---- which pages ---- */
 
-static size_t find_page(const struct file_column *col, uint64_t row)
+size_t file_find_page(const struct file_column *col, uint64_t row)
 {
     size_t low = 0, high = col->n_pages;
     while (high - low > 1) {
@@ -68,7 +68,7 @@ static pennon_status use_pages(struct reading *rd, uint32_t leaf, const struct r
     for (size_t i = 0; i < n; i++) {
         uint64_t at = rows[i].start * dim, end = rows[i].end * dim;
         while (at < end) {
-            size_t page = u && at < col->starts[u->page + 1] ? u->page : find_page(col, at);
+            size_t page = u && at < col->starts[u->page + 1] ? u->page : file_find_page(col, at);
             while (col->starts[page + 1] <= at) page++; /* pages without rows */
             if (!u || u->page != page) {
                 TRY_RETURN(add_use(rd, leaf, page, n - i, err));
@@ -268,6 +268,7 @@ pennon_status file_read(const struct call *c, struct file_reader *r, const struc
         count += rows[i].end - rows[i].start;
     }
     out->release = NULL;
+    if (count == 0) return array_nulls(&p->arrow, 0, c->mem, out, err);
     pennon_status st;
     if (r->version == STORAGE_LEGACY) {
         st = legacy_read(c, r, p, rows, n, out, err);
@@ -284,6 +285,7 @@ pennon_status file_read(const struct call *c, struct file_reader *r, const struc
 uint64_t file_read_estimate(struct file_reader *r, const struct file_projection *p, uint64_t rows)
 {
     double bytes = 0;
+    if (r->version == STORAGE_2_0) return file_estimate_v20(r, p, rows);
     (void)pthread_mutex_lock(&r->lock);
     for (uint32_t i = 0; i < p->n_leaves; i++) {
         const struct file_column *col = r->columns ? &r->columns[p->leaf_columns[i]] : NULL;

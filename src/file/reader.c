@@ -263,7 +263,9 @@ void file_reader_release(struct file_reader *r)
     if (!r || atomic_fetch_sub_explicit(&r->refs, 1, memory_order_acq_rel) != 1) return;
     if (r->legacy_free) r->legacy_free(r);
     for (uint32_t i = 0; r->columns && i < r->n_columns; i++) {
-        for (size_t p = 0; r->columns[i].open && p < r->columns[i].n_pages; p++) page_free(r->columns[i].open[p]);
+        const struct file_column *col = &r->columns[i];
+        for (size_t p = 0; col->open && p < col->n_pages; p++) page_free(col->open[p]);
+        for (size_t p = 0; col->arrays && p < col->n_pages; p++) array20_free(col->arrays[p]);
     }
     schema_release(r->schema);
     block_release(r->tail);

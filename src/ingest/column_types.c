@@ -47,11 +47,13 @@ static pennon_status add_item(struct column_types *t, struct bytes item, pennon_
     for (; equals < item.size && (ticks || item.data[equals] != '='); equals++) ticks ^= item.data[equals] == '`';
     struct bytes name = trim(bytes_of(item.data, equals));
     if (equals == item.size || name.size == 0) {
-        return error_set(err, PENNON_INVALID_ARGUMENT, "column types: '%.*s' is not name=type", (int)min_u64(item.size, 100), item.data);
+        return error_set(err, PENNON_INVALID_ARGUMENT, "column types: '%.*s' is not name=type", (int)min_u64(item.size, 100),
+                         item.data);
     }
     if (name.size >= 2 && name.data[0] == '`' && name.data[name.size - 1] == '`') name = bytes_of(name.data + 1, name.size - 2);
     if (column_types_find(t, name) != NULL) {
-        return error_set(err, PENNON_INVALID_ARGUMENT, "column types: '%.*s' has two types", (int)min_u64(name.size, 100), name.data);
+        return error_set(err, PENNON_INVALID_ARGUMENT, "column types: '%.*s' has two types", (int)min_u64(name.size, 100),
+                         name.data);
     }
     TRY_RETURN(mem_grow(t->mem, &t->items, &t->cap, t->n, sizeof *t->items, COLUMNS_MAX, err));
     column = &t->items[t->n];

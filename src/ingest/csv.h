@@ -28,10 +28,11 @@ enum csv_scan { CSV_ROW, CSV_MORE, CSV_END };
 
 /* Cut one row off the front of the bytes, which are not moved. CSV_MORE: it does not end in them (never when `ended`). CSV_END: no
  * bytes. INVALID_ARGUMENT (without the line) for text behind a closing quote and quotes that are never closed. */
-pennon_status csv_scan_row(const uint8_t *data, size_t size, bool ended, char delimiter, char quote, struct mem *mem, struct csv_row *row,
-                           enum csv_scan *found, pennon_error *err) CHECKED;
+pennon_status csv_scan_row(const uint8_t *data, size_t size, bool ended, char delimiter, char quote, struct mem *mem,
+                           struct csv_row *row, enum csv_scan *found, pennon_error *err) CHECKED;
 /* The text of a field: the slice, or `scratch` with doubled quotes made single. */
-pennon_status csv_field_text(const struct csv_field *f, char quote, struct buf *scratch, struct bytes *out, pennon_error *err) CHECKED;
+pennon_status csv_field_text(const struct csv_field *f, char quote, struct buf *scratch, struct bytes *out,
+                             pennon_error *err) CHECKED;
 /* Without spaces at the ends. */
 struct bytes csv_trim(struct bytes text);
 

@@ -30,8 +30,8 @@ struct csv_reader {
     size_t n_nulls;
     struct column_types types;
     struct csv_row row;
-    struct buf scratch; /* doubled quotes */
-    struct buf binary;  /* base64 */
+    struct buf scratch;        /* doubled quotes */
+    struct buf binary;         /* base64 */
     struct ArrowSchema schema; /* what the stream gives */
     struct ArrowSchema built;  /* dictionaries replaced by their values */
     struct csv_column *columns;
@@ -76,7 +76,8 @@ static pennon_status check_options(const pennon_csv_options *o, pennon_error *er
 {
     char d = o->delimiter;
     if (d == '\0' || d == '\n' || d == '\r' || d == o->quote || ((unsigned char)d & 0x80) != 0) {
-        return error_set(err, PENNON_INVALID_ARGUMENT, "the CSV delimiter has to be an ASCII character other than the quote or a line end");
+        return error_set(err, PENNON_INVALID_ARGUMENT,
+                         "the CSV delimiter has to be an ASCII character other than the quote or a line end");
     }
     if (o->quote == '\n' || o->quote == '\r' || ((unsigned char)o->quote & 0x80) != 0) {
         return error_set(err, PENNON_INVALID_ARGUMENT, "the CSV quote has to be an ASCII character other than a line end");
@@ -102,7 +103,8 @@ static pennon_status next_row(struct csv_reader *r, bool may_read, enum csv_scan
 {
     struct window *w = &r->window;
     for (;;) {
-        pennon_status st = csv_scan_row(window_data(w), window_left(w), w->ended, r->o.delimiter, r->o.quote, r->mem, &r->row, found, err);
+        pennon_status st =
+            csv_scan_row(window_data(w), window_left(w), w->ended, r->o.delimiter, r->o.quote, r->mem, &r->row, found, err);
         if (st != PENNON_OK) return at_line(r, w->line, err);
         if (*found == CSV_END || (*found == CSV_MORE && !may_read)) return PENNON_OK;
         if (*found == CSV_MORE) {
@@ -169,7 +171,8 @@ static pennon_status append_row(struct csv_reader *r, pennon_error *err)
         if (LIKELY(append_field(r, i, err) == PENNON_OK)) continue;
         if (err->code != PENNON_INVALID_ARGUMENT) return err->code;
         const char *name = r->schema.children[i]->name;
-        const char *hint = r->columns[i].guessed ? " (the type of the column was inferred from the first rows; a type can be given)" : "";
+        const char *hint =
+            r->columns[i].guessed ? " (the type of the column was inferred from the first rows; a type can be given)" : "";
         char *message = mem_printf(r->mem, err, "column %zu ('%.100s'): %s%s", i + 1, name, err->message, hint);
         if (message == NULL) return err->code;
         (void)error_set(err, PENNON_INVALID_ARGUMENT, "%s", message);
@@ -212,7 +215,9 @@ static pennon_status read_names(struct csv_reader *r, char ***names, pennon_erro
     enum csv_scan found = CSV_END;
     char **list = NULL;
     TRY_RETURN(next_row(r, true, &found, err));
-    if (found == CSV_END) return error_set(err, PENNON_INVALID_ARGUMENT, "%s holds no rows", r->source->name[0] != '\0' ? r->source->name : "the CSV");
+    if (found == CSV_END)
+        return error_set(err, PENNON_INVALID_ARGUMENT, "%s holds no rows",
+                         r->source->name[0] != '\0' ? r->source->name : "the CSV");
     list = mem_calloc(r->mem, r->row.n, sizeof(*list), err);
     if (list == NULL) return err->code;
     *names = list;
@@ -220,7 +225,8 @@ static pennon_status read_names(struct csv_reader *r, char ***names, pennon_erro
     for (size_t i = 0; i < r->n_columns; i++) {
         struct bytes text = {0};
         if (r->o.header) TRY_RETURN(csv_field_text(&r->row.fields[i], r->o.quote, &r->scratch, &text, err));
-        if (!utf8_valid(text.data, text.size) || memchr(text.data != NULL ? text.data : (const uint8_t *)"", 0, text.size) != NULL) {
+        if (!utf8_valid(text.data, text.size) ||
+            memchr(text.data != NULL ? text.data : (const uint8_t *)"", 0, text.size) != NULL) {
             return error_set(err, PENNON_INVALID_ARGUMENT, "the name of column %zu is not UTF-8 text", i + 1);
         }
         list[i] = text.size > 0 ? mem_strndup(r->mem, (const char *)text.data, text.size, err) : mem_printf(r->mem, err, "f%zu", i);
@@ -281,7 +287,8 @@ static pennon_status make_column(struct csv_reader *r, size_t i, const char *nam
     }
     TRY_RETURN(arrow_type_of(built, &r->columns[i].type, err));
     if (!type_has_text(&r->columns[i].type)) {
-        return error_set(err, PENNON_NOT_SUPPORTED, "column '%.100s': CSV cannot give values of type %s", name, arrow_id_name(r->columns[i].type.id));
+        return error_set(err, PENNON_NOT_SUPPORTED, "column '%.100s': CSV cannot give values of type %s", name,
+                         arrow_id_name(r->columns[i].type.id));
     }
     r->columns[i].text = arrow_id_is_text(r->columns[i].type.id);
     return PENNON_OK;
@@ -293,7 +300,9 @@ static pennon_status check_names(const struct csv_reader *r, char *const *names,
     for (size_t t = 0; t < r->types.n; t++) {
         size_t i = 0;
         while (i < r->n_columns && strcmp(names[i], r->types.items[t].name) != 0) i++;
-        if (i == r->n_columns) return error_set(err, PENNON_INVALID_ARGUMENT, "a type is given for '%.100s', which is no column", r->types.items[t].name);
+        if (i == r->n_columns)
+            return error_set(err, PENNON_INVALID_ARGUMENT, "a type is given for '%.100s', which is no column",
+                             r->types.items[t].name);
     }
     return PENNON_OK;
 }
@@ -392,7 +401,8 @@ static pennon_status skip_start(struct csv_reader *r, pennon_error *err)
     return PENNON_OK;
 }
 
-pennon_status csv_reader_open(struct byte_source *source, const pennon_csv_options *options, struct ArrowArrayStream *out, pennon_error *err)
+pennon_status csv_reader_open(struct byte_source *source, const pennon_csv_options *options, struct ArrowArrayStream *out,
+                              pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct csv_reader *r = NULL;

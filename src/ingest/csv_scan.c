@@ -62,8 +62,8 @@ static pennon_status add_field(struct csv_row *row, const struct csv_field *f, s
     return PENNON_OK;
 }
 
-pennon_status csv_scan_row(const uint8_t *data, size_t size, bool ended, char delimiter, char quote, struct mem *mem, struct csv_row *row,
-                           enum csv_scan *found, pennon_error *err)
+pennon_status csv_scan_row(const uint8_t *data, size_t size, bool ended, char delimiter, char quote, struct mem *mem,
+                           struct csv_row *row, enum csv_scan *found, pennon_error *err)
 {
     size_t at = 0;
     row->n = 0;

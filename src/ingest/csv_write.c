@@ -121,7 +121,8 @@ static pennon_status check_options(const pennon_csv_write_options *o, pennon_err
 {
     char d = o->delimiter;
     if (d == '"' || d == '\n' || d == '\r' || d == '\0' || ((unsigned char)d & 0x80) != 0) {
-        return error_set(err, PENNON_INVALID_ARGUMENT, "the CSV delimiter has to be an ASCII character other than a quote or a line end");
+        return error_set(err, PENNON_INVALID_ARGUMENT,
+                         "the CSV delimiter has to be an ASCII character other than a quote or a line end");
     }
     if (o->binary < PENNON_BINARY_BASE64 || o->binary > PENNON_BINARY_HEX) {
         return error_set(err, PENNON_INVALID_ARGUMENT, "binary is %d: it has to be one of PENNON_BINARY_", o->binary);
@@ -133,7 +134,8 @@ static pennon_status check_options(const pennon_csv_write_options *o, pennon_err
     return PENNON_OK;
 }
 
-pennon_status pennon_csv_write(struct ArrowArrayStream *data, const pennon_sink *sink, const pennon_csv_write_options *options, pennon_error *err)
+pennon_status pennon_csv_write(struct ArrowArrayStream *data, const pennon_sink *sink, const pennon_csv_write_options *options,
+                               pennon_error *err)
 {
     pennon_error local;
     struct csv_writer w = {.job = {.data = data}};

@@ -5,25 +5,25 @@
 #define INGEST_INGEST_H
 
 #include "arrow/arrow.h"
-#include "arrow/wide.h"
 #include "pennon/ingest.h"
 
 /* ---- sources: bytes of a file or a callback (source.c) ---- */
 
 struct byte_source {
-    struct call call;   /* of its own */
+    struct call call; /* of its own */
     bool has_call;
     pennon_source from; /* a copy; path is not kept */
     int fd;             /* >= 0: read from it */
     bool own_fd;
     bool ended;
-    struct buf ahead;   /* bytes that were peeked at */
+    struct buf ahead; /* bytes that were peeked at */
     size_t ahead_at;
-    char name[64];      /* for messages: the end of the path */
+    char name[64]; /* for messages: the end of the path */
 };
 
 /* Open; `source` is used up on failure too. Close with byte_source_close. */
-pennon_status byte_source_open(struct byte_source *s, const pennon_source *source, const pennon_call *call, pennon_error *err) CHECKED;
+pennon_status byte_source_open(struct byte_source *s, const pennon_source *source, const pennon_call *call,
+                               pennon_error *err) CHECKED;
 void byte_source_close(struct byte_source *s);
 /* Up to n bytes; *got = 0 only at the end. Checks the call. */
 pennon_status byte_source_read(void *source, void *to, size_t n, size_t *got, pennon_error *err) CHECKED;
@@ -36,8 +36,8 @@ struct window {
     struct byte_source *source;
     struct buf bytes; /* [at, size) is unread */
     size_t at;
-    bool ended;       /* nothing comes behind `bytes` */
-    uint64_t line;    /* of `at`, from 1 */
+    bool ended;    /* nothing comes behind `bytes` */
+    uint64_t line; /* of `at`, from 1 */
     size_t max_row;
 };
 
@@ -58,7 +58,7 @@ struct byte_sink {
     pennon_sink to; /* a copy */
     int fd;         /* >= 0 */
     bool own_fd;
-    char *path;     /* where the file goes */
+    char *path;      /* where the file goes */
     char *temporary; /* where it is written; NULL = directly */
     struct buf pending;
 };
@@ -163,7 +163,7 @@ struct json_scan {
 };
 
 /* Every one of these is false at a problem, or with a failed *st. */
-bool json_space(struct json_scan *s, uint8_t *next); /* skip white space; the character that follows, not taken */
+bool json_space(struct json_scan *s, uint8_t *next);                 /* skip white space; the character that follows, not taken */
 bool json_take(struct json_scan *s, uint8_t c, const char *problem); /* white space, then exactly c */
 bool json_literal(struct json_scan *s, const char *word);
 /* A text: a slice of the data, or of scratch when it has escapes (valid until the next text). UTF-8 is checked. */
@@ -177,8 +177,8 @@ bool json_fail(struct json_scan *s, const char *problem);
 
 pennon_status csv_reader_open(struct byte_source *source, const pennon_csv_options *options, struct ArrowArrayStream *out,
                               pennon_error *err) CHECKED;
-pennon_status json_lines_reader_open(struct byte_source *source, const pennon_json_lines_options *options, struct ArrowArrayStream *out,
-                                     pennon_error *err) CHECKED;
+pennon_status json_lines_reader_open(struct byte_source *source, const pennon_json_lines_options *options,
+                                     struct ArrowArrayStream *out, pennon_error *err) CHECKED;
 pennon_status ipc_source_open(struct byte_source *source, struct ArrowArrayStream *out, pennon_error *err) CHECKED;
 /* A source in memory of its own, for readers that keep it. Frees it (and closes it) when `fn` fails to take it. */
 struct byte_source *byte_source_new(const pennon_source *source, const pennon_call *call, pennon_error *err) CHECKED;
@@ -191,7 +191,7 @@ struct write_job {
     struct byte_sink sink;
     struct ArrowArrayStream *data; /* released at the end */
     struct ArrowSchema schema;
-    uint64_t rows;                 /* written so far */
+    uint64_t rows; /* written so far */
 };
 
 /* Begin: call, schema, sink. Pair with write_job_end, on failure too. */

@@ -27,8 +27,8 @@ pennon_status ipc_source_open(struct byte_source *source, struct ArrowArrayStrea
 }
 
 /* Open the source of a public call: the pieces that all readers share. */
-static pennon_status open_source(const pennon_source *source, const pennon_call *call, struct ArrowArrayStream *out, struct byte_source **s,
-                                 pennon_error *err)
+static pennon_status open_source(const pennon_source *source, const pennon_call *call, struct ArrowArrayStream *out,
+                                 struct byte_source **s, pennon_error *err)
 {
     if (out == NULL) {
         if (source != NULL && source->path == NULL && source->close != NULL) source->close(source->ctx);
@@ -39,7 +39,8 @@ static pennon_status open_source(const pennon_source *source, const pennon_call 
     return *s != NULL ? PENNON_OK : err->code;
 }
 
-pennon_status pennon_ipc_open(const pennon_source *source, const pennon_ipc_options *options, struct ArrowArrayStream *out, pennon_error *err)
+pennon_status pennon_ipc_open(const pennon_source *source, const pennon_ipc_options *options, struct ArrowArrayStream *out,
+                              pennon_error *err)
 {
     pennon_ingest_options o;
     pennon_ingest_options_init(&o);
@@ -48,7 +49,8 @@ pennon_status pennon_ipc_open(const pennon_source *source, const pennon_ipc_opti
     return pennon_ingest_open(source, &o, NULL, out, err);
 }
 
-pennon_status pennon_csv_open(const pennon_source *source, const pennon_csv_options *options, struct ArrowArrayStream *out, pennon_error *err)
+pennon_status pennon_csv_open(const pennon_source *source, const pennon_csv_options *options, struct ArrowArrayStream *out,
+                              pennon_error *err)
 {
     pennon_ingest_options o;
     pennon_ingest_options_init(&o);
@@ -57,8 +59,8 @@ pennon_status pennon_csv_open(const pennon_source *source, const pennon_csv_opti
     return pennon_ingest_open(source, &o, NULL, out, err);
 }
 
-pennon_status pennon_json_lines_open(const pennon_source *source, const pennon_json_lines_options *options, struct ArrowArrayStream *out,
-                                     pennon_error *err)
+pennon_status pennon_json_lines_open(const pennon_source *source, const pennon_json_lines_options *options,
+                                     struct ArrowArrayStream *out, pennon_error *err)
 {
     pennon_ingest_options o;
     pennon_ingest_options_init(&o);
@@ -80,7 +82,8 @@ static int32_t format_of(struct bytes head)
     if (head.size >= 6 && memcmp(head.data, "ARROW1", 6) == 0) return PENNON_FORMAT_IPC;
     if (head.size >= 4 && load_u32(head.data) == UINT32_MAX) return PENNON_FORMAT_IPC;
     size_t at = head.size >= 3 && memcmp(head.data, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
-    while (at < head.size && (head.data[at] == ' ' || head.data[at] == '\n' || head.data[at] == '\r' || head.data[at] == '\t')) at++;
+    while (at < head.size && (head.data[at] == ' ' || head.data[at] == '\n' || head.data[at] == '\r' || head.data[at] == '\t'))
+        at++;
     return at < head.size && head.data[at] == '{' ? PENNON_FORMAT_JSON_LINES : PENNON_FORMAT_CSV;
 }
 
@@ -115,8 +118,8 @@ static const pennon_call *call_of(const struct all_options *o)
     return o->json_lines.call != NULL ? o->json_lines.call : o->ipc.call;
 }
 
-static pennon_status ingest_open(const pennon_source *source, const pennon_ingest_options *options, int32_t *format, struct ArrowArrayStream *out,
-                                 pennon_error *err)
+static pennon_status ingest_open(const pennon_source *source, const pennon_ingest_options *options, int32_t *format,
+                                 struct ArrowArrayStream *out, pennon_error *err)
 {
     struct all_options o;
     struct byte_source *s = NULL;
@@ -142,8 +145,8 @@ static pennon_status ingest_open(const pennon_source *source, const pennon_inges
     return kind == PENNON_FORMAT_CSV ? csv_reader_open(s, &o.csv, out, err) : json_lines_reader_open(s, &o.json_lines, out, err);
 }
 
-pennon_status pennon_ingest_open(const pennon_source *source, const pennon_ingest_options *options, int32_t *format, struct ArrowArrayStream *out,
-                                 pennon_error *err)
+pennon_status pennon_ingest_open(const pennon_source *source, const pennon_ingest_options *options, int32_t *format,
+                                 struct ArrowArrayStream *out, pennon_error *err)
 {
     pennon_error local;
     pennon_error_init(&local);
@@ -177,7 +180,8 @@ done:
     return st;
 }
 
-pennon_status pennon_ipc_write(struct ArrowArrayStream *data, const pennon_sink *sink, const pennon_ipc_write_options *options, pennon_error *err)
+pennon_status pennon_ipc_write(struct ArrowArrayStream *data, const pennon_sink *sink, const pennon_ipc_write_options *options,
+                               pennon_error *err)
 {
     pennon_error local;
     struct write_job job = {.data = data};

@@ -89,7 +89,8 @@ static bool failed(pennon_status *st, const pennon_error *err)
 }
 
 /* The object at '{'. `types` only at the top. */
-static bool guess_fields(struct json_guess *g, struct json_scan *s, const struct column_types *types, unsigned depth, pennon_status *st, pennon_error *err)
+static bool guess_fields(struct json_guess *g, struct json_scan *s, const struct column_types *types, unsigned depth,
+                         pennon_status *st, pennon_error *err)
 {
     uint8_t next = 0;
     size_t hint = 0;
@@ -104,7 +105,8 @@ static bool guess_fields(struct json_guess *g, struct json_scan *s, const struct
         if (!json_space(s, &next)) return false;
         if (next != '"') return json_fail(s, "a key in quotes is expected");
         if (!json_string(s, &key, st, err)) return false;
-        if (memchr(key.data != NULL ? key.data : (const uint8_t *)"", 0, key.size) != NULL) return json_fail(s, "a key with a NUL in it");
+        if (memchr(key.data != NULL ? key.data : (const uint8_t *)"", 0, key.size) != NULL)
+            return json_fail(s, "a key with a NUL in it");
         struct guess_field *f = field_of(g, key, hint, err);
         if (f == NULL) return failed(st, err);
         if (f->object == g->objects) return json_fail(s, "a key that the object has twice");
@@ -174,7 +176,8 @@ static bool guess_value(struct json_guess *g, struct json_scan *s, unsigned dept
     return guess_number(g, s);
 }
 
-bool json_guess_object(struct json_guess *g, struct json_scan *s, const struct column_types *types, pennon_status *st, pennon_error *err)
+bool json_guess_object(struct json_guess *g, struct json_scan *s, const struct column_types *types, pennon_status *st,
+                       pennon_error *err)
 {
     uint8_t next = 0;
     *st = PENNON_OK;
@@ -197,7 +200,8 @@ static const char *scalar_format(unsigned seen)
     return seen & SEEN_NEGATIVE ? NULL : "L";
 }
 
-static pennon_status guess_schema(const struct json_guess *g, const char *name, struct mem *mem, struct ArrowSchema *out, pennon_error *err)
+static pennon_status guess_schema(const struct json_guess *g, const char *name, struct mem *mem, struct ArrowSchema *out,
+                                  pennon_error *err)
 {
     const char *format = scalar_format(g->seen);
     if (format != NULL) return arrow_schema_new(out, format, name, ARROW_FLAG_NULLABLE, 0, mem, err);
@@ -206,11 +210,13 @@ static pennon_status guess_schema(const struct json_guess *g, const char *name, 
         return guess_schema(g->item, "item", mem, out->children[0], err);
     }
     if (g->seen != SEEN_OBJECT) {
-        return error_set(err, PENNON_INVALID_ARGUMENT, "field '%.100s' holds values of kinds that do not go together: give it a type", name);
+        return error_set(err, PENNON_INVALID_ARGUMENT,
+                         "field '%.100s' holds values of kinds that do not go together: give it a type", name);
     }
     TRY_RETURN(arrow_schema_new(out, "+s", name, ARROW_FLAG_NULLABLE, g->n_fields, mem, err));
     for (size_t i = 0; i < g->n_fields; i++) {
-        if (guess_schema(g->fields[i].value, g->fields[i].name, mem, out->children[i], err) != PENNON_OK) return error_prefix(err, "in '%.100s'", name);
+        if (guess_schema(g->fields[i].value, g->fields[i].name, mem, out->children[i], err) != PENNON_OK)
+            return error_prefix(err, "in '%.100s'", name);
     }
     return PENNON_OK;
 }
@@ -224,8 +230,8 @@ static bool was_seen(const struct json_guess *g, const char *name)
     return false;
 }
 
-pennon_status json_guess_schema(const struct json_guess *g, const struct column_types *types, struct mem *mem, struct ArrowSchema *out,
-                                pennon_error *err)
+pennon_status json_guess_schema(const struct json_guess *g, const struct column_types *types, struct mem *mem,
+                                struct ArrowSchema *out, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     size_t n = g->n_fields;
@@ -236,7 +242,8 @@ pennon_status json_guess_schema(const struct json_guess *g, const struct column_
     for (size_t i = 0; i < n; i++) {
         const struct guess_field *f = &g->fields[i];
         const struct ArrowSchema *given = column_types_find(types, bytes_of(f->name, f->size));
-        TRY(given != NULL ? arrow_schema_copy(given, mem, out->children[i], err) : guess_schema(f->value, f->name, mem, out->children[i], err));
+        TRY(given != NULL ? arrow_schema_copy(given, mem, out->children[i], err)
+                          : guess_schema(f->value, f->name, mem, out->children[i], err));
     }
     for (size_t i = 0; i < types->n; i++) {
         if (!was_seen(g, types->items[i].name)) TRY(arrow_schema_copy(&types->items[i].schema, mem, out->children[n++], err));

@@ -30,8 +30,8 @@ struct node {
     size_t name_size;
     struct node *children;
     size_t n_children;
-    bool given;      /* its type was given, by the caller */
-    uint64_t object; /* in a struct: the last object that had this field */
+    bool given;       /* its type was given, by the caller */
+    uint64_t object;  /* in a struct: the last object that had this field */
     uint64_t objects; /* of a struct: objects so far */
 };
 
@@ -114,7 +114,8 @@ static pennon_status next_object(struct json_reader *r, bool may_read, struct by
         const uint8_t *p = window_data(w);
         size_t left = window_left(w);
         size_t skip = 0;
-        while (skip < left && (p[skip] == ' ' || p[skip] == '\n' || p[skip] == '\r' || p[skip] == '\t')) w->line += p[skip++] == '\n';
+        while (skip < left && (p[skip] == ' ' || p[skip] == '\n' || p[skip] == '\r' || p[skip] == '\t'))
+            w->line += p[skip++] == '\n';
         w->at += skip;
         left -= skip;
         if (left > 0) {
@@ -127,7 +128,8 @@ static pennon_status next_object(struct json_reader *r, bool may_read, struct by
             }
             if (end == 0 && w->ended) end = left;
             *out = bytes_of(p + skip, end);
-            if (end > r->o.max_row_bytes) return error_set(err, PENNON_INVALID_ARGUMENT, "line %" PRIu64 ": an object of %zu bytes", w->line, end);
+            if (end > r->o.max_row_bytes)
+                return error_set(err, PENNON_INVALID_ARGUMENT, "line %" PRIu64 ": an object of %zu bytes", w->line, end);
             if (end > 0) return PENNON_OK;
         }
         if (w->ended || !may_read) return PENNON_OK;
@@ -149,8 +151,8 @@ static pennon_status scan_error(const struct json_reader *r, const struct json_s
     if (s->problem == NULL) return error_prefix(err, "%s, line %" PRIu64, name, r->window.line + count_lines(s->data, s->at));
     size_t column = s->at;
     while (column > 0 && s->data[column - 1] != '\n') column--;
-    return error_set(err, PENNON_INVALID_ARGUMENT, "%s, line %" PRIu64 ", byte %zu: %s", name, r->window.line + count_lines(s->data, s->at),
-                     s->at - column + 1, s->problem);
+    return error_set(err, PENNON_INVALID_ARGUMENT, "%s, line %" PRIu64 ", byte %zu: %s", name,
+                     r->window.line + count_lines(s->data, s->at), s->at - column + 1, s->problem);
 }
 
 /* ------------------------------------------------------------------------------------------------------------- building
@@ -191,7 +193,8 @@ static bool build_pair(struct build *b, struct node *n, size_t *hint, unsigned d
     if (!json_string(&b->s, &key, &b->st, b->err)) return false;
     struct node *c = child_of(n, key, *hint);
     if (c == NULL && !b->r->o.ignore_unknown) {
-        return check(b, error_set(b->err, PENNON_INVALID_ARGUMENT, "field '%.*s' was not in the first objects: give it a type, or ignore unknown fields",
+        return check(b, error_set(b->err, PENNON_INVALID_ARGUMENT,
+                                  "field '%.*s' was not in the first objects: give it a type, or ignore unknown fields",
                                   (int)min_u64(key.size, 100), (const char *)key.data));
     }
     if (!json_take(&b->s, ':', "':' is expected")) return false;
@@ -294,7 +297,8 @@ static bool build_number(struct build *b, struct node *n)
     bool whole = false;
     int64_t v = 0;
     if (!json_number(&b->s, &text, &whole)) return false;
-    if (whole && (n->type.id == ARROW_INT64 || is_time(&n->type)) && parse_int64(text, &v)) return check(b, builder_append_int(n->builder, v, b->err));
+    if (whole && (n->type.id == ARROW_INT64 || is_time(&n->type)) && parse_int64(text, &v))
+        return check(b, builder_append_int(n->builder, v, b->err));
     if (arrow_id_is_text(n->type.id) && n->given) return check(b, builder_append_bytes(n->builder, text, b->err));
     bool number = arrow_id_is_integer(n->type.id) || arrow_id_is_float(n->type.id) || arrow_id_is_decimal(n->type.id);
     if (!number) return mismatch(b, n, "a number");
@@ -391,8 +395,8 @@ static pennon_status guess_all(struct json_reader *r, struct json_guess *g, penn
     return PENNON_OK;
 }
 
-static pennon_status make_node(struct json_reader *r, const struct ArrowSchema *schema, struct builder *builder, bool given, struct node *n,
-                               pennon_error *err)
+static pennon_status make_node(struct json_reader *r, const struct ArrowSchema *schema, struct builder *builder, bool given,
+                               struct node *n, pennon_error *err)
 {
     n->builder = builder;
     n->name = schema->name;
@@ -417,7 +421,8 @@ static pennon_status check_leaves(const struct ArrowSchema *schema, pennon_error
     struct arrow_type type;
     TRY_RETURN(arrow_type_of(schema, &type, err));
     if (schema->n_children == 0 && type.layout <= LAYOUT_VIEW && type.layout != LAYOUT_NULL && !type_has_text(&type)) {
-        return error_set(err, PENNON_NOT_SUPPORTED, "field '%.100s': JSON lines cannot give values of type %s", schema->name, arrow_id_name(type.id));
+        return error_set(err, PENNON_NOT_SUPPORTED, "field '%.100s': JSON lines cannot give values of type %s", schema->name,
+                         arrow_id_name(type.id));
     }
     for (int64_t i = 0; i < schema->n_children; i++) TRY_RETURN(check_leaves(schema->children[i], err));
     return PENNON_OK;
@@ -461,8 +466,8 @@ static pennon_status check_options(const pennon_json_lines_options *o, pennon_er
     return error_set(err, PENNON_INVALID_ARGUMENT, "batch_rows, max_row_bytes and infer_rows have to be at least 1");
 }
 
-pennon_status json_lines_reader_open(struct byte_source *source, const pennon_json_lines_options *options, struct ArrowArrayStream *out,
-                                     pennon_error *err)
+pennon_status json_lines_reader_open(struct byte_source *source, const pennon_json_lines_options *options,
+                                     struct ArrowArrayStream *out, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct json_reader *r = NULL;

@@ -70,7 +70,9 @@ static bool hex4(struct json_scan *s, uint32_t *out)
     for (int i = 0; i < 4; i++, s->at++) {
         if (s->at == s->size) return starved(s);
         uint8_t c = s->data[s->at];
-        uint32_t digit = c >= '0' && c <= '9' ? (uint32_t)(c - '0') : (c | 0x20) >= 'a' && (c | 0x20) <= 'f' ? (uint32_t)((c | 0x20) - 'a' + 10) : 16;
+        uint32_t digit = c >= '0' && c <= '9'                     ? (uint32_t)(c - '0')
+                         : (c | 0x20) >= 'a' && (c | 0x20) <= 'f' ? (uint32_t)((c | 0x20) - 'a' + 10)
+                                                                  : 16;
         if (digit == 16) return json_fail(s, "a wrong \\u escape");
         *out = *out << 4 | digit;
     }

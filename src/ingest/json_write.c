@@ -137,7 +137,9 @@ static pennon_status put_nested(struct buf *out, const struct array_view *v, int
     case LAYOUT_FIXED: return json_put_value(out, &v->children[0], array_view_int(v, i), binary, err);
     case LAYOUT_STRUCT: return put_object(out, v, i, binary, err);
     case LAYOUT_SPARSE_UNION:
-    case LAYOUT_DENSE_UNION: array_view_union(v, i, &child, &row); return json_put_value(out, &v->children[child], row, binary, err);
+    case LAYOUT_DENSE_UNION:
+        array_view_union(v, i, &child, &row);
+        return json_put_value(out, &v->children[child], row, binary, err);
     case LAYOUT_RUN_END:
         row = run_end_find(&v->children[0], v->offset + i);
         return json_put_value(out, &v->children[1], row, binary, err);
@@ -196,8 +198,8 @@ static pennon_status write_all(struct write_job *j, int32_t binary, pennon_error
     }
 }
 
-pennon_status pennon_json_lines_write(struct ArrowArrayStream *data, const pennon_sink *sink, const pennon_json_lines_write_options *options,
-                                      pennon_error *err)
+pennon_status pennon_json_lines_write(struct ArrowArrayStream *data, const pennon_sink *sink,
+                                      const pennon_json_lines_write_options *options, pennon_error *err)
 {
     pennon_error local;
     struct write_job job = {.data = data};

@@ -145,7 +145,8 @@ pennon_status write_job_begin(struct write_job *j, struct ArrowArrayStream *data
     TRY_RETURN(call_begin(&j->call, call, err));
     TRY_RETURN(stream_schema(data, &j->schema, err));
     TRY_RETURN(arrow_schema_validate(&j->schema, err));
-    if (strcmp(j->schema.format, "+s") != 0) return error_set(err, PENNON_INVALID_ARGUMENT, "the batches of the stream are not structs");
+    if (strcmp(j->schema.format, "+s") != 0)
+        return error_set(err, PENNON_INVALID_ARGUMENT, "the batches of the stream are not structs");
     return byte_sink_open(&j->sink, sink, &j->call, err);
 }
 

@@ -113,7 +113,8 @@ static pennon_status read_on(struct byte_source *s, void *to, size_t n, size_t *
         have = s->from.read(s->from.ctx, to, n);
     }
     if (have < 0) return error_set_errno(err, (int)-have, "cannot read %s", s->fd >= 0 ? s->name : "the source");
-    if ((uint64_t)have > n) return error_set(err, PENNON_INVALID_ARGUMENT, "the read callback says %" PRId64 " bytes of %zu", have, n);
+    if ((uint64_t)have > n)
+        return error_set(err, PENNON_INVALID_ARGUMENT, "the read callback says %" PRId64 " bytes of %zu", have, n);
     *got = (size_t)have;
     s->ended = have == 0;
     return PENNON_OK;

@@ -17,22 +17,23 @@
 
 void pennon_table_write_options_init(pennon_table_write_options *options)
 {
-    *options = (pennon_table_write_options){.struct_size = sizeof *options, .max_rows = PENNON_NONE, .cell_width = 60, .header = true};
+    *options =
+        (pennon_table_write_options){.struct_size = sizeof *options, .max_rows = PENNON_NONE, .cell_width = 60, .header = true};
 }
 
 struct table_writer {
     struct write_job job;
     pennon_table_write_options o;
     size_t n_columns;
-    size_t n_shown;    /* the columns that fit the screen: the first ones */
+    size_t n_shown; /* the columns that fit the screen: the first ones */
     uint32_t *widths;
-    bool *right;       /* numbers */
-    struct buf cells;  /* sample: NUL-terminated cells, row by row */
-    uint64_t sampled;  /* rows in it */
-    bool sized;        /* the widths are known and the sample is written */
-    uint64_t rows;     /* shown */
-    bool more;         /* rows are left out */
-    struct buf raw;    /* a value before it is made harmless */
+    bool *right;      /* numbers */
+    struct buf cells; /* sample: NUL-terminated cells, row by row */
+    uint64_t sampled; /* rows in it */
+    bool sized;       /* the widths are known and the sample is written */
+    uint64_t rows;    /* shown */
+    bool more;        /* rows are left out */
+    struct buf raw;   /* a value before it is made harmless */
     struct buf cell;
 };
 
@@ -159,6 +160,7 @@ static uint32_t cell_columns(const char *cell)
 
 static pennon_status put_spaces(struct buf *out, uint32_t n, pennon_error *err)
 {
+    if (n == 0) return PENNON_OK;
     TRY_RETURN(buf_grow(out, n, err));
     memset(out->data + out->size, ' ', n);
     out->size += n;
@@ -285,7 +287,8 @@ static pennon_status setup_columns(struct table_writer *w, pennon_error *err)
     for (size_t i = 0; i < w->n_columns; i++) {
         struct arrow_type type;
         TRY_RETURN(arrow_type_of(w->job.schema.children[i], &type, err));
-        w->right[i] = arrow_id_is_integer(type.id) || arrow_id_is_float(type.id) || arrow_id_is_decimal(type.id) || type.id == ARROW_DURATION;
+        w->right[i] =
+            arrow_id_is_integer(type.id) || arrow_id_is_float(type.id) || arrow_id_is_decimal(type.id) || type.id == ARROW_DURATION;
         w->widths[i] = 1;
         if (w->o.header) TRY_RETURN(make_cell(w, bytes_str(column_name(w, i)), w->o.cell_width, &w->widths[i], err));
         if (w->widths[i] == 0) w->widths[i] = 1;

@@ -202,7 +202,8 @@ bool parse_date(struct bytes text, int64_t *days)
         for (n = 0; at + n < text.size && is_digit(text.data[at + n]); n++) continue;
         if (n < 4 || n > 9) return false;
     }
-    if (!digits_at(text, at, n, &year) || text.size != at + n + 6 || text.data[at + n] != '-' || text.data[at + n + 3] != '-') return false;
+    if (!digits_at(text, at, n, &year) || text.size != at + n + 6 || text.data[at + n] != '-' || text.data[at + n + 3] != '-')
+        return false;
     if (!digits_at(text, at + n + 1, 2, &month) || !digits_at(text, at + n + 4, 2, &day)) return false;
     if (negative) year = -year;
     if (month < 1 || month > 12 || day < 1 || day > days_in_month(year, month)) return false;
@@ -339,8 +340,8 @@ bool type_has_text(const struct arrow_type *type)
 
 static pennon_status unreadable(const struct arrow_type *type, struct bytes text, pennon_error *err)
 {
-    return error_set(err, PENNON_INVALID_ARGUMENT, "'%.*s' is no value of type %s", (int)min_u64(text.size, 80), (const char *)text.data,
-                     arrow_id_name(type->id));
+    return error_set(err, PENNON_INVALID_ARGUMENT, "'%.*s' is no value of type %s", (int)min_u64(text.size, 80),
+                     (const char *)text.data, arrow_id_name(type->id));
 }
 
 static pennon_status append_number_text(struct builder *b, const struct arrow_type *type, struct bytes text, pennon_error *err)
@@ -383,7 +384,8 @@ static pennon_status append_time_text(struct builder *b, const struct arrow_type
     return ok ? builder_append_int(b, v, err) : unreadable(type, text, err);
 }
 
-pennon_status append_text_value(struct builder *b, const struct arrow_type *type, struct bytes text, struct buf *scratch, pennon_error *err)
+pennon_status append_text_value(struct builder *b, const struct arrow_type *type, struct bytes text, struct buf *scratch,
+                                pennon_error *err)
 {
     bool truth = false;
     pennon_status st = PENNON_OK;
@@ -406,7 +408,9 @@ pennon_status append_text_value(struct builder *b, const struct arrow_type *type
     /* Binary, of any layout. */
     scratch->size = 0;
     if (!parse_base64(text, scratch, &st, err)) {
-        return st != PENNON_OK ? st : error_set(err, PENNON_INVALID_ARGUMENT, "'%.*s' is not base64", (int)min_u64(text.size, 80), text.data);
+        return st != PENNON_OK
+                   ? st
+                   : error_set(err, PENNON_INVALID_ARGUMENT, "'%.*s' is not base64", (int)min_u64(text.size, 80), text.data);
     }
     return builder_append_bytes(b, bytes_of(scratch->data, scratch->size), err);
 }

@@ -118,7 +118,9 @@ static size_t format_real(double v, int bits, char *out)
         if (digits == 0 && magnitude != 0) continue;
         if (bits == 32 ? (float)back == (float)magnitude : back == magnitude) return format_places(negative, digits, k, out);
     }
-    return bits == 32 ? format_by_library(v, 6, 9, 32, out) : format_by_library(v, 15, 17, 64, out);
+    /* Subnormal numbers have fewer digits that count. */
+    if (bits == 32) return format_by_library(v, magnitude < 1.2e-38 ? 1 : 6, 9, 32, out);
+    return format_by_library(v, magnitude < 2.3e-308 ? 1 : 15, 17, 64, out);
 }
 
 size_t format_double(double v, char *out) { return format_real(v, 64, out); }

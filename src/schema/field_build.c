@@ -204,15 +204,9 @@ static pennon_status build_list_items(struct schema *s, struct field *f, struct 
         CHECK_FILE_RETURN(++depth <= FIELD_MAX_DEPTH, "schema: field '%.128s' nests deeper than %d", f->name, ARROW_MAX_DEPTH);
         if (bytes_are(text, EXTENSION_BFLOAT16)) return build_bfloat16(&s->arena, list, err);
         if (!cut_prefix(&text, "fixed_size_list:")) {
-            struct arrow_type type;
+            /* Official takes lists of texts into a schema although no file can hold them: the column is refused when it is read. */
             TRY_RETURN(plain_format(&s->arena, text, &format, err));
             if (format == NULL) return unknown_type(f, err);
-            TRY_RETURN(arrow_type_parse(format, &type, err));
-            if (type.layout != LAYOUT_FIXED && type.layout != LAYOUT_BITS) {
-                return error_set(err, PENNON_NOT_SUPPORTED,
-                                 "schema: field '%.128s' is a fixed size list of %s, which the format cannot hold", f->name,
-                                 arrow_id_name(type.id));
-            }
             struct ArrowSchema *item = inner_schema(&s->arena, format, "item", err);
             return item != NULL ? set_one_child(&s->arena, list, item, err) : err->code;
         }

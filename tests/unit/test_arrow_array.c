@@ -1,6 +1,5 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /* Owned arrays, validation of hostile ones, nullability, views, builders, casts and wide numbers. */
-#include "arrow/wide.h"
 #include "arrow_gen.h"
 
 /* ------------------------------------------------------------------------------------------------------------- owning */

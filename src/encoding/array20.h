@@ -1,0 +1,43 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/* Pages of version 2.0 files: trees of ArrayEncoding, as machines without I/O.
+ *
+ *     TRY(array20_open(mem, &desc, &type, &page, err));           parse and check; immutable and thread safe from then on
+ *     TRY(array20_read_begin(page, mem, rows, n, &read, err));    rows of the page -> first ranges
+ *     while (array20_read_wants(read, &ranges, &n), n) { fetch; TRY(array20_read_feed(read, bytes, err)); }
+ *     TRY(array20_read_decode(read, &leaf, err));                 values and nulls appended to the leaf's result
+ *
+ * Text takes two rounds (end offsets, then bytes), everything else one; a dictionary's items are read beside its keys. Random access reads the
+ * bytes of the wanted rows alone, except for compressed text, which is one frame.
+ * Source: spec file-format 13. */
+#ifndef ENCODING_ARRAY20_H
+#define ENCODING_ARRAY20_H
+
+#include "encoding/page_read.h"
+
+struct array20;
+struct array20_read;
+
+/* `type` NULL: the end offsets of a list. `type` is borrowed and must outlive the page; `desc` is copied, but for its layout, which must live as
+ * long. CORRUPT; NOT_SUPPORTED names the encoding. */
+pennon_status array20_open(struct mem *m, const struct page_desc *desc, const struct leaf_type *type, struct array20 **out, pennon_error *err) CHECKED;
+void array20_free(struct array20 *a); /* NULL is allowed */
+/* List offsets: items that the lists of the page hold. */
+uint64_t array20_list_items(const struct array20 *a);
+/* "nullable(some, flat(32))"; for inspection. */
+pennon_status array20_describe(const struct array20 *a, struct buf *out, pennon_error *err) CHECKED;
+
+/* Sorted ranges that do not overlap, inside the page; borrowed until free. */
+pennon_status array20_read_begin(const struct array20 *a, struct mem *m, const struct row_range *rows, size_t n, struct array20_read **out,
+                                 pennon_error *err) CHECKED;
+void array20_read_free(struct array20_read *r); /* NULL is allowed */
+/* Ranges of the file that are wanted next, each inside a buffer of the page; *n = 0: ready to decode. */
+void array20_read_wants(const struct array20_read *r, const struct page_buffer **ranges, size_t *n);
+/* bytes[i] belongs to range i and is exactly as long; the bytes must live until free. */
+pennon_status array20_read_feed(struct array20_read *r, const struct bytes *bytes, pennon_error *err) CHECKED;
+/* Append all rows. `o` was made with the type of the page and at least one layer. */
+pennon_status array20_read_decode(struct array20_read *r, struct leaf_out *o, pennon_error *err) CHECKED;
+/* List offsets: append the lists to `l`, and the items that they hold to `items`: one range (counted from the first item of the page, perhaps
+ * empty) for each row range. */
+pennon_status array20_read_lists(struct array20_read *r, bool large, struct layer_out *l, struct row_range *items, pennon_error *err) CHECKED;
+
+#endif
