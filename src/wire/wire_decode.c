@@ -232,7 +232,7 @@ static pennon_status decode_repeated(struct decoder *d, const struct wire_field 
     uint8_t *items;
     memcpy(&n, out + f->aux, sizeof n);
     memcpy(&items, out + f->offset, sizeof items);
-    uint8_t *at = items + n * size;
+    uint8_t *at = items ? items + n * size : NULL; /* no array when all its occurrences are empty */
     if (is_packed(f, item)) {
         size_t more;
         TRY_RETURN(packed_count(d, f, item->payload, &more));
