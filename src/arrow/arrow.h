@@ -6,7 +6,8 @@
  *   schema   a `struct ArrowSchema`: one field with its children. A table or record batch is a field of struct type.
  *   array    a `struct ArrowArray` that belongs to a schema. Always passed with its schema.
  *   row      position in [0, array->length); the physical slot is array->offset + row.
- *   owned    made by this folder: children may be moved out, release works per child, buffers are 64-byte aligned.
+ *   owned    made by this folder: children may be moved out, release works per child, buffers are 64-byte aligned (those that
+ *            the IPC reader leaves in a body: 8).
  *   moved    the source's release becomes NULL, as the C interface says.
  * Values in memory are in the machine's byte order; buffers of imported arrays may have any alignment.
  *

@@ -2,7 +2,7 @@
 /* Taking rows by index, and filtering by a bitmap.
  *
  * Plain layouts have a loop per width that reads the indices; structs hand them down. Fixed size lists of plain values without
- * nulls (embeddings) are one wide value. Types whose rows are runs of a child (lists, list views, unions, run ends) turn the indices into
+ * nulls (embeddings) are one wide value, other lists of them like texts. Types whose rows are runs of a child (lists, list views, unions, run ends) turn the indices into
  * spans for the gather kernel, which joins neighbours.
  *
  * A filter becomes spans when its set bits come in runs, and indices otherwise. */
@@ -124,12 +124,13 @@ static pennon_status take_values(const struct take *t, const uint8_t *first, siz
     } while (0)
 #define PUT_NARROW(at, value) native_put_i32((at), (int32_t)(value))
 
-static pennon_status take_variable(const struct take *t, const struct array_view *v, struct ArrowArray *out, pennon_error *err)
+/* Buffer 1: offsets of the rows; *total entries. */
+static pennon_status take_offsets(const struct take *t, const struct array_view *v, struct ArrowArray *out, int64_t *entries,
+                                  pennon_error *err)
 {
     bool wide = layout_is_wide(v->type.layout);
     size_t size = wide ? 8 : 4;
     int64_t total = 0;
-    uint8_t *bytes = NULL;
     uint8_t *to = array_make_buffer(out, 1, (t->n + 1) * size, err);
     if (to == NULL) return err->code;
     if (wide) {
@@ -137,21 +138,36 @@ static pennon_status take_variable(const struct take *t, const struct array_view
     } else {
         TAKE_OFFSETS(4, native_i32, PUT_NARROW, INT32_MAX);
     }
-    bytes = array_make_buffer(out, 2, (size_t)total, err);
-    if (bytes == NULL) return err->code;
-    for (size_t i = 0; i < t->n; i++) {
-        if (t->indices[i] == ARRAY_TAKE_NULL) continue;
-        int64_t slot = v->offset + (int64_t)t->indices[i];
-        int64_t start = view_offset(v, slot);
-        size_t n = (size_t)(view_offset(v, slot + 1) - start);
-        if (n == 0) continue;
-        memcpy(bytes, v->bytes + start, n);
-        bytes += n;
-    }
+    *entries = total;
     return PENNON_OK;
 too_large:
     return error_set(err, PENNON_INVALID_ARGUMENT, "field '%.128s': the values of %zu rows do not fit %zu-bit offsets",
                      field_name(v->schema), t->n, size * 8);
+}
+
+/* The entries of the rows, each of `width` bytes, after one another. `from` is entry 0. */
+static void take_entries(const struct take *t, const struct array_view *v, const uint8_t *from, size_t width, uint8_t *to)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        if (t->indices[i] == ARRAY_TAKE_NULL) continue;
+        int64_t slot = v->offset + (int64_t)t->indices[i];
+        int64_t start = view_offset(v, slot);
+        size_t n = (size_t)(view_offset(v, slot + 1) - start) * width;
+        if (n == 0) continue;
+        memcpy(to, from + (size_t)start * width, n);
+        to += n;
+    }
+}
+
+static pennon_status take_variable(const struct take *t, const struct array_view *v, struct ArrowArray *out, pennon_error *err)
+{
+    int64_t total = 0;
+    uint8_t *bytes = NULL;
+    TRY_RETURN(take_offsets(t, v, out, &total, err));
+    bytes = array_make_buffer(out, 2, (size_t)total, err);
+    if (bytes == NULL) return err->code;
+    take_entries(t, v, v->bytes, 1, bytes);
+    return PENNON_OK;
 }
 
 /* Rows as spans, for the types that the gather kernel handles. */
@@ -171,7 +187,7 @@ done:
     return st;
 }
 
-/* A fixed size list whose rows are one run of plain bytes: a view of the child, else false. */
+/* A list whose rows are runs of plain values: a view of the child, else false. */
 static bool list_is_flat(const struct array_view *v, struct array_view *child, pennon_error *err)
 {
     return array_view_peek_child(v, 0, child, err) == PENNON_OK && child->type.layout == LAYOUT_FIXED &&
@@ -192,6 +208,25 @@ static pennon_status take_flat_lists(const struct take *t, const struct array_vi
     TRY_RETURN(array_new(to, 2, 0, t->mem, err));
     to->length = (int64_t)t->n * v->type.fixed_size;
     return take_values(t, v->length > 0 && width > 0 ? array_view_fixed(child, 0) : NULL, width, to, err);
+}
+
+/* Lists of plain values are like texts with wider characters. */
+static pennon_status take_plain_lists(const struct take *t, const struct array_view *v, const struct array_view *child,
+                                      struct ArrowArray *out, pennon_error *err)
+{
+    struct ArrowArray *to = out->children[0];
+    size_t width = arrow_type_width(&child->type);
+    int64_t total = 0;
+    size_t size = 0;
+    uint8_t *values = NULL;
+    TRY_RETURN(take_offsets(t, v, out, &total, err));
+    if (size_mul_overflows((size_t)total, width, &size)) return error_set(err, PENNON_OVER_BUDGET, "%zu rows are too many", t->n);
+    TRY_RETURN(array_new(to, 2, 0, t->mem, err));
+    to->length = total;
+    values = array_make_buffer(to, 1, size, err);
+    if (values == NULL) return err->code;
+    if (size > 0) take_entries(t, v, array_view_fixed(child, 0), width, values);
+    return PENNON_OK;
 }
 
 static pennon_status take_dictionary(const struct take *t, const struct array_view *v, struct ArrowArray *out, pennon_error *err)
@@ -231,7 +266,8 @@ static pennon_status take_view(const struct take *t, const struct array_view *v,
 {
     pennon_status st = PENNON_OK;
     struct array_view child;
-    bool flat = v->type.layout == LAYOUT_FIXED_LIST && list_is_flat(v, &child, err);
+    bool list = v->type.layout == LAYOUT_LIST32 || v->type.layout == LAYOUT_LIST64;
+    bool flat = (list || v->type.layout == LAYOUT_FIXED_LIST) && list_is_flat(v, &child, err);
 
     memset(out, 0, sizeof *out);
     switch (v->type.layout) {
@@ -247,7 +283,11 @@ static pennon_status take_view(const struct take *t, const struct array_view *v,
     TRY(array_new(out, arrow_type_buffers(&v->type), (size_t)v->array->n_children, t->mem, err));
     out->length = (int64_t)t->n;
     if (v->type.layout != LAYOUT_NULL) TRY(take_validity(t, v, out, err));
-    TRY(flat ? take_flat_lists(t, v, &child, out, err) : take_content(t, v, out, err));
+    if (!flat) {
+        TRY(take_content(t, v, out, err));
+    } else {
+        TRY(list ? take_plain_lists(t, v, &child, out, err) : take_flat_lists(t, v, &child, out, err));
+    }
 done:
     if (st != PENNON_OK) array_release(out);
     return st;

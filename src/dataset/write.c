@@ -121,7 +121,7 @@ static pennon_status open_file(struct writing *w, pennon_error *err)
     pennon_status st = PENNON_OK;
     struct mem *m = w->c->mem;
     char *folder = NULL;
-    struct file_writer_options o = {.version = w->version};
+    struct file_writer_options o = {.version = w->version, .allow_loss = w->o->allow_loss};
     TRY(data_file_name(w->file_name, err));
     TRY_NEW(folder, store_join(m, w->read ? w->read->at.path : w->at.path, "data", err));
     TRY_NEW(w->file_path, store_join(m, folder, w->file_name, err));

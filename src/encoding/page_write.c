@@ -21,7 +21,7 @@
 
 /* ---- page set ---- */
 
-static pennon_status page_add(struct page_set *s, struct page_bytes **out, pennon_error *err)
+pennon_status page_set_add(struct page_set *s, struct page_bytes **out, pennon_error *err)
 {
     TRY_RETURN(mem_grow(s->mem, &s->pages, &s->cap, s->n, sizeof *s->pages, SIZE_MAX / sizeof *s->pages, err));
     struct page_bytes *p = &s->pages[s->n++];
@@ -531,7 +531,7 @@ static pennon_status group_write(const struct page_writer *w, const struct group
             .max_visible = l.max_visible,
         };
         if (pieces.n > 1) TRY(leaf_slice(w->arena, &values, p->value, p->n_values, &part, err));
-        TRY(page_add(out, &page, err));
+        TRY(page_set_add(out, &page, err));
         page->first_row = g->first_row + p->row;
         page->n_rows = p->n_rows;
         TRY(piece_write(w, g->column, &part, piece_def, &levels, pieces.over_budget, page, err));

@@ -75,7 +75,7 @@ struct column_batch {
 
 /* ---- the result ---- */
 
-#define PAGE_BUFFERS_MAX 4u
+#define PAGE_BUFFERS_MAX (LEAF_MAX_DIMS + 2u)
 
 struct page_bytes {
     struct buf buffers[PAGE_BUFFERS_MAX];
@@ -99,6 +99,8 @@ struct page_set {
 pennon_status column_pages_write(struct mem *mem, const struct leaf_column *column, const struct page_options *options,
                                  uint32_t version, const struct column_batch *batches, size_t n_batches, struct page_set *out,
                                  pennon_error *err) CHECKED;
+/* One more page, with empty buffers. */
+pennon_status page_set_add(struct page_set *s, struct page_bytes **out, pennon_error *err) CHECKED;
 void page_set_free(struct page_set *s);
 
 #endif

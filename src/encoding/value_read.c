@@ -94,8 +94,12 @@ static pennon_status open_list(struct arena *a, const struct ce_message *ce, con
 {
     out->kind = VALUE_LIST;
     for (uint32_t d = 0; d < type->n_dims; d++) {
-        /* 8.0 puts the constant in place of the lists above the null items. */
-        if (d && ce && ce->which == CE_CONSTANT) break;
+        /* The constant may stand in place of inner lists, which are then all null. */
+        if (d && ce && ce->which == CE_CONSTANT) {
+            out->null_dim = d;
+            break;
+        }
+        out->null_dim = d;
         CHECK_FILE_RETURN(ce && ce->which == CE_FIXED_SIZE_LIST, "a list of %u dimensions has fewer in its encoding", type->n_dims);
         CHECK_FILE_RETURN(ce->fixed_size_list->items_per_value == type->dims[d], "list dimension %" PRIu64 " where %u was expected",
                           ce->fixed_size_list->items_per_value, type->dims[d]);
@@ -378,8 +382,8 @@ static pennon_status chunk_bss(const struct value_codec *c, struct bytes in, uin
     return PENNON_OK;
 }
 
-/* Lists whose innermost items are all null. */
-static pennon_status append_null_items(struct leaf_out *out, uint64_t n, pennon_error *err)
+/* n lists whose items in list `null_dim` are all null; bits[d], where not NULL, is the item validity of list d from value `first` on. */
+static pennon_status append_null_items(struct leaf_out *out, uint32_t null_dim, const uint8_t *const *bits, uint64_t first, uint64_t n, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct buf zeros;
@@ -388,7 +392,8 @@ static pennon_status append_null_items(struct leaf_out *out, uint64_t n, pennon_
     if (mul_overflows(n, leaf_items(out->type), &items) || items > (uint64_t)PTRDIFF_MAX) FAIL(PENNON_OVER_BUDGET, "%" PRIu64 " lists", n);
     TRY(buf_append_zero(&zeros, (size_t)bitmap_bytes(items), err));
     for (uint32_t d = 0; d < out->type->n_dims; d++) {
-        TRY(leaf_append_item_validity(out, d, d + 1 == out->type->n_dims ? zeros.data : NULL, 0, n, err));
+        const uint8_t *validity = bits[d] ? bits[d] : d == null_dim ? zeros.data : NULL;
+        TRY(leaf_append_item_validity(out, d, validity, bits[d] ? first : 0, n, err));
     }
     TRY(leaf_append_zero_values(out, n, err));
 done:
@@ -416,7 +421,7 @@ static pennon_status chunk_list(const struct value_codec *c, const struct bytes 
             TRY_RETURN(leaf_append_item_validity(out, d, bits[d], one.items->start, one.total, err));
         }
         if (c->inner->kind == VALUE_ZEROS) {
-            TRY_RETURN(append_null_items(out, one.total, err));
+            TRY_RETURN(append_null_items(out, c->null_dim, bits, one.items->start, one.total, err));
         } else {
             TRY_RETURN(chunk_flat(c->inner, bufs[at], n, &one, out, err));
         }
@@ -547,14 +552,16 @@ uint64_t value_zip_width(const struct value_codec *c, const struct leaf_type *ty
 
 static pennon_status zip_list(const struct value_codec *c, struct bytes in, struct leaf_out *out, pennon_error *err)
 {
+    const uint8_t *bits[LEAF_MAX_DIMS] = {NULL};
     uint64_t at = 0, per = 1;
     for (uint32_t d = 0; d < out->type->n_dims; d++) {
         per *= out->type->dims[d];
-        if (c->inner->kind == VALUE_ZEROS) continue;
-        TRY_RETURN(leaf_append_item_validity(out, d, c->has_validity[d] ? in.data + at : NULL, 0, 1, err));
-        if (c->has_validity[d]) at += bitmap_bytes(per);
+        if (!c->has_validity[d]) continue;
+        bits[d] = in.data + at;
+        at += bitmap_bytes(per);
     }
-    if (c->inner->kind == VALUE_ZEROS) return append_null_items(out, 1, err);
+    if (c->inner->kind == VALUE_ZEROS) return append_null_items(out, c->null_dim, bits, 0, 1, err);
+    for (uint32_t d = 0; d < out->type->n_dims; d++) TRY_RETURN(leaf_append_item_validity(out, d, bits[d], 0, 1, err));
     if (out->type->kind == LEAF_BITS) return leaf_append_bits(out, in.data + at, 0, 1, err);
     return leaf_append_fixed(out, in.data + at, 1, err);
 }
@@ -590,7 +597,10 @@ pennon_status value_zip_decode(const struct value_codec *c, struct bytes in, str
         return leaf_append_bits(out, &bit, 0, 1, err);
     }
     case VALUE_LIST: return zip_list(c, in, out, err);
-    case VALUE_ZEROS: return out->type->n_dims ? append_null_items(out, 1, err) : leaf_append_zero(out, 1, err);
+    case VALUE_ZEROS: {
+        static const uint8_t *const none[LEAF_MAX_DIMS] = {NULL};
+        return out->type->n_dims ? append_null_items(out, 0, none, 0, 1, err) : leaf_append_zero(out, 1, err);
+    }
     case VALUE_VARIABLE: return leaf_append_text(out, in, err);
     case VALUE_FSST:
     case VALUE_GENERAL:

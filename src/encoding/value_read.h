@@ -26,6 +26,7 @@ struct value_codec {
     struct fsst_decoder *fsst;
     struct value_codec *inner;
     bool has_validity[LEAF_MAX_DIMS]; /* VALUE_LIST: of the items of list d */
+    uint32_t null_dim;                /* VALUE_LIST over VALUE_ZEROS: the list whose items are all null */
     struct value_codec *children;     /* VALUE_VARIABLE_PACKED; a child with `length_bits` is variable */
     uint32_t n_children;
     uint32_t length_bits;             /* as a child: bits of the length prefix, 0 = fixed */

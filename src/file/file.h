@@ -74,6 +74,7 @@ struct file_writer_options {
     uint32_t version;          /* STORAGE_2_0, 2_1, 2_2 */
     uint64_t page_bytes;       /* buffered Arrow bytes of a column that make a page; 0 = 8 MiB */
     uint64_t max_page_bytes;   /* 2.0: cut; 0 = 32 MiB */
+    bool allow_loss;           /* 2.0: nulls of structs are dropped, else INVALID_ARGUMENT */
 };
 
 /* `schema` has ids; its metadata and field metadata go into the file. Retains it. NOT_SUPPORTED names field and type that the version cannot hold. */

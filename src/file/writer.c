@@ -1,5 +1,5 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
-/* Writing a data file of version 2.1 or 2.2.
+/* Writing a data file of version 2.1 or 2.2, and the container of 2.0 (see write20.c).
  *
  * Batches are held until every column has put them into pages. A column makes a page when its buffered Arrow bytes pass the page size;
  * columns that are due are encoded in parallel and written one after the other. The end of the file is written by finish:
@@ -9,6 +9,7 @@
 
 #define ALIGN 64u
 #define PAGE_BYTES_DEFAULT ((uint64_t)8 << 20)
+#define MAX_PAGE_BYTES_DEFAULT ((uint64_t)32 << 20)
 #define FILLER 0x48
 
 /* ---- bytes ---- */
@@ -59,10 +60,26 @@ static pennon_status find_path(struct file_writer *w, struct column_writer *col,
     return PENNON_OK;
 }
 
+/* An entry of DataFile.fields. */
+static pennon_status list_field(struct file_writer *w, const struct field *f, uint32_t column, pennon_error *err)
+{
+    TRY_RETURN(mem_grow(w->mem, &w->field_ids, &w->cap_ids, w->n_field_ids, sizeof *w->field_ids, 1u << 24, err));
+    TRY_RETURN(mem_grow(w->mem, &w->field_columns, &w->cap_columns, w->n_field_ids, sizeof *w->field_columns, 1u << 24, err));
+    w->field_ids[w->n_field_ids] = f->id;
+    w->field_columns[w->n_field_ids++] = (int32_t)column;
+    return PENNON_OK;
+}
+
 static pennon_status open_column(void *ctx, const struct field *f, uint32_t column, pennon_error *err)
 {
     struct file_writer *w = ctx;
     struct column_writer *col = &w->columns[column];
+    if (w->options.version == STORAGE_2_0) {
+        col->field = f;
+        TRY_RETURN(find_path(w, col, err));
+        TRY_RETURN(v20_open_column(w, col, err));
+        return list_field(w, f, column, err);
+    }
     if (f->kind == FIELD_STRUCT) return error_set(err, PENNON_NOT_SUPPORTED, "column '%s': structs without fields", f->name);
     if (f->kind == FIELD_BLOB_V2) return error_set(err, PENNON_NOT_SUPPORTED, "column '%s': writing blob v2 columns", f->name);
     if (f->kind == FIELD_BLOB_V1 && w->options.version >= STORAGE_2_2) {
@@ -79,11 +96,7 @@ static pennon_status open_column(void *ctx, const struct field *f, uint32_t colu
     TRY_RETURN(page_options_read(&col->options, (const struct field_pair *)top->metadata, top->n_metadata, true, w->options.version, err));
     col->options.binary = f->type.id == ARROW_BINARY || f->type.id == ARROW_LARGE_BINARY;
     TRY_RETURN(child_options(w, col, err));
-    TRY_RETURN(mem_grow(w->mem, &w->field_ids, &w->cap_ids, w->n_field_ids, sizeof *w->field_ids, 1u << 24, err));
-    TRY_RETURN(mem_grow(w->mem, &w->field_columns, &w->cap_columns, w->n_field_ids, sizeof *w->field_columns, 1u << 24, err));
-    w->field_ids[w->n_field_ids] = f->id;
-    w->field_columns[w->n_field_ids++] = (int32_t)column;
-    return PENNON_OK;
+    return list_field(w, f, column, err);
 }
 
 static pennon_status count_column(void *ctx, const struct field *f, uint32_t column, pennon_error *err)
@@ -106,7 +119,8 @@ pennon_status file_writer_open(const struct call *c, pennon_store *store, const 
     w->schema = schema_retain(schema);
     w->options = *o;
     if (!w->options.page_bytes) w->options.page_bytes = PAGE_BYTES_DEFAULT;
-    if (o->version != STORAGE_2_1 && o->version != STORAGE_2_2) FAIL(PENNON_NOT_SUPPORTED, "writing data files of version %u.%u", o->version >> 16, o->version & 0xffff);
+    if (!w->options.max_page_bytes) w->options.max_page_bytes = MAX_PAGE_BYTES_DEFAULT;
+    if (o->version != STORAGE_2_0 && o->version != STORAGE_2_1 && o->version != STORAGE_2_2) FAIL(PENNON_NOT_SUPPORTED, "writing data files of version %u.%u", o->version >> 16, o->version & 0xffff);
     TRY(schema_to_arrow(schema, SCHEMA_VIEW_FILE, BLOB_AS_BYTES, w->mem, &w->arrow, err));
     TRY(schema_walk_columns(schema, o->version, count_column, &w->n_columns, err));
     TRY_NEW(w->columns, mem_calloc(w->mem, (size_t)w->n_columns + 1, sizeof *w->columns, err));
@@ -179,6 +193,7 @@ static pennon_status encode_column(struct file_writer *w, struct column_writer *
     pennon_status st = PENNON_OK;
     struct column_batch *batches = NULL;
     const struct ArrowArray **arrays = NULL;
+    if (w->options.version == STORAGE_2_0) return v20_encode_column(w, col, err);
     uint32_t index = (uint32_t)(col - w->columns);
     size_t n = 0;
     TRY_NEW(batches, mem_calloc(w->mem, w->n_held + 1, sizeof *batches, err));
@@ -213,7 +228,7 @@ static pennon_status write_page(struct file_writer *w, struct column_writer *col
         TRY_RETURN(writer_put_aligned(w, bytes_of(p->buffers[i].data, p->buffers[i].size), &page->offsets[i], err));
     }
     page->length = p->length;
-    page->priority = col->rows_done + p->first_row;
+    page->priority = w->options.version == STORAGE_2_0 ? 0 : col->rows_done + p->first_row;
     uint8_t *layout = arena_alloc(&w->arena, p->layout.size + 1, err);
     if (!layout) return err->code;
     memcpy(layout, p->layout.data, p->layout.size);
@@ -222,17 +237,23 @@ static pennon_status write_page(struct file_writer *w, struct column_writer *col
     return PENNON_OK;
 }
 
-static pennon_status write_column(struct file_writer *w, struct column_writer *col, pennon_error *err)
+pennon_status writer_put_pages(struct file_writer *w, struct column_writer *col, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     for (size_t i = 0; i < col->encoded.n; i++) TRY(write_page(w, col, &col->encoded.pages[i], err));
-    col->rows_done = w->rows;
-    w->buffered -= col->buffered;
-    col->buffered = 0;
 done:
     if (col->encoded.mem) page_set_free(&col->encoded);
     col->encoded = (struct page_set){0};
     return st;
+}
+
+static pennon_status write_column(struct file_writer *w, struct column_writer *col, pennon_error *err)
+{
+    TRY_RETURN(writer_put_pages(w, col, err));
+    col->rows_done = w->rows;
+    w->buffered -= col->buffered;
+    col->buffered = 0;
+    return PENNON_OK;
 }
 
 struct flush {
@@ -269,10 +290,14 @@ static pennon_status flush_columns(const struct call *c, struct file_writer *w, 
 {
     pennon_status st = PENNON_OK;
     struct flush f = {c, w, NULL};
+    bool *wanted = NULL;
     size_t n = 0, group = (size_t)c->threads * 2;
     TRY_NEW(f.due, mem_calloc(w->mem, (size_t)w->n_columns + 1, sizeof(void *), err));
+    TRY_NEW(wanted, mem_calloc(w->mem, (size_t)w->n_columns + 1, sizeof *wanted, err));
+    for (uint32_t i = 0; i < w->n_columns; i++) wanted[i] = all || w->columns[i].buffered > w->options.page_bytes;
+    if (w->options.version == STORAGE_2_0) v20_mark_due(w, wanted);
     for (uint32_t i = 0; i < w->n_columns; i++) {
-        if (w->columns[i].rows_done < w->rows && (all || w->columns[i].buffered > w->options.page_bytes)) f.due[n++] = &w->columns[i];
+        if (wanted[i] && w->columns[i].rows_done < w->rows) f.due[n++] = &w->columns[i];
     }
     struct column_writer **first = f.due;
     for (size_t at = 0; at < n; at += group) {
@@ -285,6 +310,7 @@ static pennon_status flush_columns(const struct call *c, struct file_writer *w, 
     f.due = first;
     drop_written(w);
 done:
+    mem_free(w->mem, wanted);
     mem_free(w->mem, f.due);
     return st;
 }
@@ -312,7 +338,7 @@ static pennon_status write_blobs(struct file_writer *w, struct column_writer *co
     return PENNON_OK;
 }
 
-static const struct ArrowSchema *column_schema(const struct file_writer *w, const struct column_writer *col)
+const struct ArrowSchema *writer_column_schema(const struct file_writer *w, const struct column_writer *col)
 {
     const struct ArrowSchema *s = &w->arrow;
     for (uint32_t i = 0; i < col->depth; i++) s = s->children[col->path[i]];
@@ -329,7 +355,7 @@ static uint64_t batch_bytes(const struct file_writer *w, const struct column_wri
         if (i + 1 < col->depth) above += (uint64_t)at->length * (at->n_buffers > 1 ? 4 : 0);
     }
     if (col->type.kind == LEAF_BLOB) return (uint64_t)at->length * 16;
-    return above + array_bytes(column_schema(w, col), at);
+    return above + array_bytes(writer_column_schema(w, col), at);
 }
 
 static pennon_status hold_batch(struct file_writer *w, struct ArrowArray *batch, pennon_error *err)
@@ -344,11 +370,14 @@ static pennon_status hold_batch(struct file_writer *w, struct ArrowArray *batch,
     for (uint32_t i = 0; i < w->n_columns; i++) {
         struct column_writer *col = &w->columns[i];
         if (col->type.kind == LEAF_BLOB) TRY_RETURN(write_blobs(w, col, top, b, err));
-        uint64_t bytes = batch_bytes(w, col, top);
+        uint64_t bytes = w->options.version == STORAGE_2_0 ? v20_batch_bytes(w, col, top) : batch_bytes(w, col, top);
         col->buffered += bytes;
         w->buffered += bytes;
     }
     w->rows += b->rows;
+    for (uint32_t i = 0; i < w->n_columns; i++) {
+        if (v20_is_header(&w->columns[i])) w->columns[i].rows_done = w->rows;
+    }
     return PENNON_OK;
 }
 
@@ -358,6 +387,7 @@ pennon_status file_writer_write(const struct call *c, struct file_writer *w, str
     if (batch->length == 0) goto done;
     TRY(call_check(c, err));
     TRY(schema_check_nulls(w->schema, batch, err));
+    if (w->options.version == STORAGE_2_0 && !w->options.allow_loss) TRY(v20_check_batch(w, batch, err));
     TRY(hold_batch(w, batch, err));
     bool tight = w->buffered > mem_limit(w->mem) / 4;
     TRY(flush_columns(c, w, tight, err));
@@ -412,10 +442,12 @@ done:
 
 static pennon_status encode_metadata(struct file_writer *w, const struct column_writer *col, struct buf *out, pennon_error *err)
 {
-    static const uint8_t values[2] = {0x0a, 0x00}; /* ColumnEncoding{values: Empty} */
+    static const uint8_t values[2] = {0x0a, 0x00};                         /* ColumnEncoding{values: Empty} */
+    static const uint8_t blob[6] = {0x1a, 0x04, 0x0a, 0x02, 0x0a, 0x00}; /* ColumnEncoding{blob: Blob{inner: the same}} */
     struct column_metadata_message m = {0};
     const char *url = w->options.version == STORAGE_2_0 ? "/lance.encodings.ArrayEncoding" : "/lance.encodings21.PageLayout";
-    TRY_RETURN(make_encoding(w, "/lance.encodings.ColumnEncoding", bytes_of(values, 2), &m.encoding, err));
+    bool blobs = w->options.version == STORAGE_2_0 && col->type.kind == LEAF_BLOB;
+    TRY_RETURN(make_encoding(w, "/lance.encodings.ColumnEncoding", blobs ? bytes_of(blob, sizeof blob) : bytes_of(values, sizeof values), &m.encoding, err));
     m.n_pages = col->n_pages;
     m.pages = arena_calloc(&w->arena, col->n_pages + 1, sizeof *m.pages, err);
     if (!m.pages) return err->code;
@@ -501,6 +533,7 @@ pennon_status file_writer_finish(const struct call *c, struct file_writer *w, st
 {
     pennon_status st = PENNON_OK;
     TRY(flush_columns(c, w, true, err));
+    if (w->options.version == STORAGE_2_0) TRY(v20_write_headers(w, err));
     TRY(write_tail(w, err));
     out->rows = w->rows;
     out->size = store_writer_position(w->out);

@@ -3,6 +3,7 @@
 #ifndef FILE_WRITER_PRIVATE_H
 #define FILE_WRITER_PRIVATE_H
 
+#include "encoding/array20_write.h"
 #include "encoding/page_write.h"
 #include "file/file_private.h"
 
@@ -27,6 +28,8 @@ struct column_writer {
     struct page_options *children; /* packed */
     uint64_t buffered;           /* Arrow bytes not yet in a page */
     uint64_t rows_done;          /* rows in pages */
+    bool header;                 /* 2.0: of a struct */
+    uint64_t header_rows;        /* of a header: all so far */
     struct written_page *pages;
     size_t n_pages, cap_pages;
     struct page_set encoded;     /* of the flush that is going on */
@@ -64,8 +67,24 @@ struct file_writer {
 
 /* Write bytes at the next multiple of 64; `at` gets their place. */
 pennon_status writer_put_aligned(struct file_writer *w, struct bytes b, uint64_t *at, pennon_error *err) CHECKED;
+/* Write the pages of col->encoded and free it. */
+pennon_status writer_put_pages(struct file_writer *w, struct column_writer *col, pennon_error *err) CHECKED;
+const struct ArrowSchema *writer_column_schema(const struct file_writer *w, const struct column_writer *col);
 
-/* Version 2.0: encode the rows that columns hold. */
-pennon_status writer_flush_v20(const struct call *c, struct file_writer *w, bool all, pennon_error *err) CHECKED;
+/* ---- version 2.0: every field has a column ---- */
+
+/* Refuse what the version cannot hold; type and options of the column. */
+pennon_status v20_open_column(struct file_writer *w, struct column_writer *col, pennon_error *err) CHECKED;
+/* Nulls of structs, which would be lost. */
+pennon_status v20_check_batch(const struct file_writer *w, const struct ArrowArray *batch, pennon_error *err) CHECKED;
+/* Arrow bytes that the column buffers for a batch. Counts the rows of a struct's header. */
+uint64_t v20_batch_bytes(const struct file_writer *w, struct column_writer *col, const struct ArrowArray *top);
+/* Mark the columns below a list that is due: pages of items are not shared by pages of lists. */
+void v20_mark_due(const struct file_writer *w, bool *due);
+/* Encode all that the column holds into col->encoded. */
+pennon_status v20_encode_column(struct file_writer *w, struct column_writer *col, pennon_error *err) CHECKED;
+/* The pages of the structs' header columns, at the end. */
+pennon_status v20_write_headers(struct file_writer *w, pennon_error *err) CHECKED;
+bool v20_is_header(const struct column_writer *col);
 
 #endif

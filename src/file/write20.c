@@ -1,0 +1,198 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/* Writing the columns of a data file of version 2.0: every field has one.
+ *
+ * A struct has a header column with one page at the end of the file that says its rows; its nulls are not kept. A list has a column of end
+ * offsets, and its items are columns of their own length. When a list makes a page, everything below it does.
+ * Source: spec file-format 4.3, 9.6, 13. */
+#include "file/writer_private.h"
+
+/* A list holds no values itself. */
+static bool is_list(const struct column_writer *col) { return col->field->kind == FIELD_LIST; }
+bool v20_is_header(const struct column_writer *col) { return col->header; }
+
+/* ---- opening ---- */
+
+/* Unknown words are ignored, as official does here. */
+static void read_options(const struct field *f, struct page_options *o)
+{
+    static const char *const names[] = {"", "none", "fsst", "lz4", "zstd"};
+    struct bytes scheme = field_metadata_get(f, "lance-encoding:compression"), level = field_metadata_get(f, "lance-encoding:compression-level");
+    for (unsigned i = 1; scheme.data && i < ARRAY_LEN(names); i++) {
+        if (bytes_equal(scheme, bytes_str(names[i]))) o->compression = (enum page_compression)i;
+    }
+    int64_t v = 0;
+    size_t at = 0;
+    bool negative = level.size > 1 && level.data[0] == '-';
+    if (level.size > 1 && (negative || level.data[0] == '+')) at = 1;
+    for (; at < level.size && level.data[at] >= '0' && level.data[at] <= '9' && v <= INT32_MAX; at++) v = v * 10 + (level.data[at] - '0');
+    o->has_level = level.size > 0 && at == level.size && v <= INT32_MAX;
+    o->compression_level = o->has_level ? (int32_t)(negative ? -v : v) : 0;
+}
+
+static pennon_status check_packed(const struct column_writer *col, pennon_error *err)
+{
+    for (uint32_t i = 0; i < col->type.n_children; i++) {
+        if (col->type.children[i].kind == LEAF_FIXED) continue;
+        return error_set(err, PENNON_NOT_SUPPORTED, "column '%s': child '%s' of a packed struct in version 2.0, which takes fixed widths of bytes only",
+                         col->field->name, col->field->children[i]->name);
+    }
+    return PENNON_OK;
+}
+
+pennon_status v20_open_column(struct file_writer *w, struct column_writer *col, pennon_error *err)
+{
+    const struct field *f = col->field;
+    page_options_init(&col->options);
+    switch (f->kind) {
+    case FIELD_LIST: return PENNON_OK;
+    case FIELD_STRUCT:
+        if (f->n_children == 0) return error_set(err, PENNON_NOT_SUPPORTED, "column '%s': structs without fields", f->name);
+        col->header = true;
+        return PENNON_OK;
+    case FIELD_MAP:
+    case FIELD_FSL_STRUCT:
+    case FIELD_BLOB_V2: return error_set(err, PENNON_NOT_SUPPORTED, "column '%s' of type %s in version 2.0; use version 2.2", f->name, f->logical_type);
+    default: break;
+    }
+    TRY_RETURN(leaf_type_of(&w->arena, f, &col->type, err));
+    if (col->type.kind == LEAF_PACKED) TRY_RETURN(check_packed(col, err));
+    if (col->type.kind == LEAF_BLOB && f->parent) return error_set(err, PENNON_NOT_SUPPORTED, "column '%s': blobs inside of other columns", f->name);
+    read_options(f, &col->options);
+    col->options.binary = f->type.id != ARROW_UTF8;
+    return PENNON_OK;
+}
+
+/* ---- slots ---- */
+
+static uint64_t offset_at(const struct ArrowArray *a, bool large, uint64_t i)
+{
+    int32_t v32;
+    int64_t v64;
+    if (large) {
+        memcpy(&v64, (const uint8_t *)a->buffers[1] + i * 8, 8);
+        return (uint64_t)v64;
+    }
+    memcpy(&v32, (const uint8_t *)a->buffers[1] + i * 4, 4);
+    return (uint64_t)v32;
+}
+
+/* Slots of child `i` that the slots [start, start + count) of `a`, an array of field `f` (NULL = the batch), have. */
+static void child_slots(const struct field *f, const struct ArrowArray *a, uint64_t *start, uint64_t *count)
+{
+    uint64_t first = (uint64_t)a->offset + *start;
+    if (f && f->kind == FIELD_LIST) {
+        bool large = f->type.layout == LAYOUT_LIST64;
+        /* An array without rows may have no offsets. */
+        uint64_t from = *count ? offset_at(a, large, first) : 0;
+        *count = *count ? offset_at(a, large, first + *count) - from : 0;
+        first = from;
+    }
+    *start = first;
+}
+
+/* The array of a column in one batch and its slots, logical indices. */
+static struct array20_batch column_slots(const struct file_writer *w, const struct column_writer *col, const struct ArrowArray *top)
+{
+    const struct ArrowArray *at = top;
+    const struct field *f = NULL;
+    uint64_t start = 0, count = (uint64_t)top->length;
+    for (uint32_t i = 0; i < col->depth; i++) {
+        child_slots(f, at, &start, &count);
+        at = at->children[col->path[i]];
+        f = f ? f->children[col->path[i]] : w->schema->fields[col->path[i]];
+    }
+    return (struct array20_batch){.array = at, .start = start, .count = count};
+}
+
+/* ---- nulls of structs ---- */
+
+static pennon_status check_structs(const struct field *f, const struct ArrowArray *a, uint64_t start, uint64_t count, pennon_error *err)
+{
+    if (f->kind != FIELD_STRUCT && f->kind != FIELD_PACKED_STRUCT && f->kind != FIELD_LIST) return PENNON_OK;
+    const uint8_t *valid = a->null_count ? a->buffers[0] : NULL;
+    if (f->kind != FIELD_LIST && valid && bits_count(valid, (uint64_t)a->offset + start, count) < count) {
+        return error_set(err, PENNON_INVALID_ARGUMENT,
+                         "column '%s' has null structs, which version 2.0 cannot hold: allow the loss, or use version 2.1 or later", f->name);
+    }
+    child_slots(f, a, &start, &count);
+    for (size_t i = 0; i < f->n_children && f->kind != FIELD_PACKED_STRUCT; i++) TRY_RETURN(check_structs(f->children[i], a->children[i], start, count, err));
+    return PENNON_OK;
+}
+
+pennon_status v20_check_batch(const struct file_writer *w, const struct ArrowArray *batch, pennon_error *err)
+{
+    for (size_t i = 0; i < w->schema->n_fields; i++) {
+        TRY_RETURN(check_structs(w->schema->fields[i], batch->children[i], (uint64_t)batch->offset, (uint64_t)batch->length, err));
+    }
+    return PENNON_OK;
+}
+
+/* ---- buffering ---- */
+
+uint64_t v20_batch_bytes(const struct file_writer *w, struct column_writer *col, const struct ArrowArray *top)
+{
+    struct array20_batch slots = column_slots(w, col, top);
+    if (col->header) {
+        col->header_rows += slots.count;
+        return 0;
+    }
+    if (is_list(col)) return (slots.count + 1) * (col->field->type.layout == LAYOUT_LIST64 ? 8 : 4) + (slots.array->null_count ? slots.count / 8 : 0);
+    if (col->type.kind == LEAF_BLOB) return slots.count * 16;
+    return array_bytes(writer_column_schema(w, col), slots.array);
+}
+
+static bool is_below(const struct field *f, const struct field *above)
+{
+    while (f && f != above) f = f->parent;
+    return f != NULL;
+}
+
+void v20_mark_due(const struct file_writer *w, bool *due)
+{
+    for (uint32_t i = 0; i < w->n_columns; i++) {
+        if (!due[i] || !is_list(&w->columns[i])) continue;
+        for (uint32_t k = i + 1; k < w->n_columns && is_below(w->columns[k].field, w->columns[i].field); k++) due[k] = true;
+    }
+}
+
+/* ---- pages ---- */
+
+pennon_status v20_encode_column(struct file_writer *w, struct column_writer *col, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    struct array20_batch *batches;
+    uint32_t index = (uint32_t)(col - w->columns);
+    size_t n = 0;
+    struct array20_column c = {.type = is_list(col) ? NULL : &col->type,
+                               .large = col->field->type.layout == LAYOUT_LIST64,
+                               .compression = col->options.compression,
+                               .has_level = col->options.has_level,
+                               .level = col->options.compression_level,
+                               .binary = col->options.binary,
+                               .allow_loss = w->options.allow_loss,
+                               .max_page_bytes = w->options.max_page_bytes};
+    ASSERT(!col->header);
+    TRY_NEW(batches, mem_calloc(w->mem, w->n_held + 1, sizeof *batches, err));
+    for (size_t i = 0; i < w->n_held; i++) {
+        const struct held_batch *b = &w->held[i];
+        if (b->first_row + b->rows <= col->rows_done) continue;
+        ASSERT(b->first_row >= col->rows_done);
+        batches[n] = column_slots(w, col, shared_array_get(b->array));
+        batches[n++].blobs = b->blobs ? b->blobs[index] : NULL;
+    }
+    if (n) TRY(array20_pages_write(w->mem, &c, batches, n, &col->encoded, err));
+done:
+    mem_free(w->mem, batches);
+    return st == PENNON_OK ? st : error_prefix(err, "column '%s'", col->field->name);
+}
+
+pennon_status v20_write_headers(struct file_writer *w, pennon_error *err)
+{
+    for (uint32_t i = 0; i < w->n_columns; i++) {
+        struct column_writer *col = &w->columns[i];
+        if (!col->header) continue;
+        TRY_RETURN(array20_header_write(w->mem, col->header_rows, &col->encoded, err));
+        TRY_RETURN(writer_put_pages(w, col, err));
+    }
+    return PENNON_OK;
+}
