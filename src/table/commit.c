@@ -147,40 +147,49 @@ static void take_snapshot(struct snapshot **slot, struct snapshot *s)
     *slot = s;
 }
 
-/* Versions after the newest one seen, oldest first; each is checked. Ends early when one of them is mine. */
+/* A failure of catch_up: `kind` is one of official's classes. */
+static pennon_status overtaken(pennon_status code, const char *kind, uint64_t version, pennon_error *err, const char *fmt, ...)
+    PRINTF_LIKE(5, 6);
+static pennon_status overtaken(pennon_status code, const char *kind, uint64_t version, pennon_error *err, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    (void)error_set_v(err, code, fmt, args);
+    va_end(args);
+    err->version = version;
+    return error_kind(err, kind);
+}
+
+/* Versions after the newest one seen, oldest first; each is checked. Ends early when one of them is mine. A version that was cleaned up
+ * cannot be checked: what it did to the schema or the rows is not known. */
 static pennon_status catch_up(const struct commit *m, struct attempt *a, pennon_error *err)
 {
-    pennon_status st = PENNON_OK;
-    uint64_t latest, *versions = NULL;
-    size_t n = 0;
+    uint64_t latest, seen = a->current->version;
     bool v2;
-    TRY(latest_version(m->call, a->at, &latest, &v2, err));
-    if (latest < a->current->version) {
-        (void)error_set(err, PENNON_CONFLICT_FINAL,
-                        "the table '%.512s' was replaced: its latest version is %" PRIu64 ", and version %" PRIu64 " was read",
-                        a->at->uri, latest, a->current->version);
-        st = error_kind(err, "IncompatibleTransaction");
-        goto done;
+    TRY_RETURN(latest_version(m->call, a->at, &latest, &v2, err));
+    if (latest < seen) {
+        return overtaken(PENNON_CONFLICT_FINAL, "IncompatibleTransaction", latest, err,
+                         "the table '%.512s' was replaced: its latest version is %" PRIu64 ", and version %" PRIu64 " was read",
+                         a->at->uri, latest, seen);
     }
-    if (latest == a->current->version) goto done;
-    if (m->op == COMMIT_OVERWRITE && m->options->max_retries == 0) {
-        (void)error_set(err, PENNON_CONFLICT, "Commit conflict for version %" PRIu64 ": the table has version %" PRIu64 " already",
-                        a->current->version + 1, latest);
-        st = error_kind(err, "CommitConflict");
-        goto done;
+    if (latest > seen && m->op == COMMIT_OVERWRITE && m->options->max_retries == 0) {
+        return overtaken(PENNON_CONFLICT, "CommitConflict", latest, err,
+                         "Commit conflict for version %" PRIu64 ": the table has version %" PRIu64 " already", seen + 1, latest);
     }
-    TRY(list_versions(m->call, a->at, &versions, &n, err));
-    for (size_t i = 0; i < n && !a->landed; i++) {
+    while (seen < latest && !a->landed) {
         struct snapshot *s = NULL;
-        if (versions[i] <= a->current->version) continue;
-        TRY(snapshot_read(m->call, a->at, versions[i], v2, &a->current->external, &s, err));
-        st = commit_check_conflict(m, s, &a->landed, err);
-        take_snapshot(a->landed ? &a->made : &a->current, s);
-        if (st != PENNON_OK) goto done;
+        pennon_status st = snapshot_read(m->call, a->at, ++seen, v2, &a->current->external, &s, err);
+        if (st == PENNON_NOT_FOUND) {
+            return overtaken(PENNON_CONFLICT, "RetryableCommitConflict", seen, err,
+                             "Retryable commit conflict for version %" PRIu64 ": version %" PRIu64
+                             " is gone, and what it changed cannot be checked. Please retry.",
+                             latest, seen);
+        }
+        if (st == PENNON_OK) st = commit_check_conflict(m, s, &a->landed, err);
+        if (s != NULL) take_snapshot(a->landed ? &a->made : &a->current, s);
+        if (st != PENNON_OK) return st;
     }
-done:
-    mem_free(m->call->mem, versions);
-    return st;
+    return PENNON_OK;
 }
 
 /* What lies at the target, after a put that did not say OK. `said` is its status. */

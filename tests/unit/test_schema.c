@@ -175,6 +175,7 @@ static void test_schema_from_arrow__refused(void **state)
         {"c", "dictionary<values=list<item: int8>, indices=int32, ordered=0>", STORAGE_2_1, PENNON_NOT_SUPPORTED},
         {"_rowid", "int8", STORAGE_2_1, PENNON_INVALID_ARGUMENT},
         {"_rowoffset", "int8", STORAGE_2_1, PENNON_INVALID_ARGUMENT},
+        {"_row_created_at_version", "int8", STORAGE_2_1, PENNON_INVALID_ARGUMENT},
         {"a.b", "int8", STORAGE_2_1, PENNON_INVALID_ARGUMENT},
         {"c", "struct<a: int8, a: int8>", STORAGE_2_1, PENNON_INVALID_ARGUMENT},
         {"c", "int8", STORAGE_LEGACY, PENNON_NOT_SUPPORTED},
