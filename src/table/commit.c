@@ -48,7 +48,8 @@ pennon_status data_file_name(char out[57], pennon_error *err)
 
 /* ---- the transaction ---- */
 
-static pennon_status pairs_to_entries(struct arena *a, const struct field_pair *pairs, size_t n, struct map_entry **out, pennon_error *err)
+static pennon_status pairs_to_entries(struct arena *a, const struct field_pair *pairs, size_t n, struct map_entry **out,
+                                      pennon_error *err)
 {
     *out = arena_calloc(a, n, sizeof **out, err);
     if (*out == NULL) return err->code;
@@ -107,13 +108,16 @@ struct attempt {
     struct snapshot *current; /* newest version seen, retained; NULL = no table */
     struct snapshot *made;    /* what is being put, or my own that was found */
     bool landed;
-    bool unknown;             /* nothing may be deleted */
+    bool unknown; /* nothing may be deleted */
     uint64_t target;
     char txn_name[TXN_NAME_BYTES]; /* "" = none is written */
     char *txn_path;                /* NULL = not written */
 };
 
-static uint32_t put_flags(const struct call *c, uint32_t flags) { return flags | (c->durability == PENNON_DURABILITY_FULL ? PENNON_PUT_SYNC : 0); }
+static uint32_t put_flags(const struct call *c, uint32_t flags)
+{
+    return flags | (c->durability == PENNON_DURABILITY_FULL ? PENNON_PUT_SYNC : 0);
+}
 
 /* A call that nothing stops; shares everything with `c`, which outlives it. */
 static struct call unstoppable(const struct call *c)
@@ -131,7 +135,8 @@ static pennon_status write_transaction(const struct commit *m, struct attempt *a
     int n = snprintf(a->txn_name, sizeof a->txn_name, "%" PRIu64 "-%s.txn", m->read_version, m->uuid);
     ASSERT(n > 0 && (size_t)n < sizeof a->txn_name);
     UNUSED(n);
-    a->txn_path = mem_printf(m->call->mem, err, "%s%s_transactions/%s", a->at->path, a->at->path[0] != '\0' ? "/" : "", a->txn_name);
+    a->txn_path =
+        mem_printf(m->call->mem, err, "%s%s_transactions/%s", a->at->path, a->at->path[0] != '\0' ? "/" : "", a->txn_name);
     if (a->txn_path == NULL) return err->code;
     return store_put(m->call, a->at->store, a->txn_path, m->transaction, put_flags(m->call, PENNON_PUT_OVERWRITE), err);
 }
@@ -151,14 +156,16 @@ static pennon_status catch_up(const struct commit *m, struct attempt *a, pennon_
     bool v2;
     TRY(latest_version(m->call, a->at, &latest, &v2, err));
     if (latest < a->current->version) {
-        (void)error_set(err, PENNON_CONFLICT_FINAL, "the table '%.512s' was replaced: its latest version is %" PRIu64 ", and version %" PRIu64 " was read", a->at->uri,
-                        latest, a->current->version);
+        (void)error_set(err, PENNON_CONFLICT_FINAL,
+                        "the table '%.512s' was replaced: its latest version is %" PRIu64 ", and version %" PRIu64 " was read",
+                        a->at->uri, latest, a->current->version);
         st = error_kind(err, "IncompatibleTransaction");
         goto done;
     }
     if (latest == a->current->version) goto done;
     if (m->op == COMMIT_OVERWRITE && m->options->max_retries == 0) {
-        (void)error_set(err, PENNON_CONFLICT, "Commit conflict for version %" PRIu64 ": the table has version %" PRIu64 " already", a->current->version + 1, latest);
+        (void)error_set(err, PENNON_CONFLICT, "Commit conflict for version %" PRIu64 ": the table has version %" PRIu64 " already",
+                        a->current->version + 1, latest);
         st = error_kind(err, "CommitConflict");
         goto done;
     }
@@ -208,7 +215,8 @@ static pennon_status verify(const struct commit *m, struct attempt *a, pennon_st
     }
     if (st == PENNON_COMMIT_UNKNOWN) {
         a->unknown = true;
-        (void)error_set(err, PENNON_COMMIT_UNKNOWN, "it is not known whether version %" PRIu64 " was committed: %s; look before trying again", a->target,
+        (void)error_set(err, PENNON_COMMIT_UNKNOWN,
+                        "it is not known whether version %" PRIu64 " was committed: %s; look before trying again", a->target,
                         local.message != NULL ? local.message : "");
         err->version = a->target;
         (void)error_kind(err, "CommitStatusUnknown");
@@ -284,7 +292,8 @@ static pennon_status exhausted(const struct commit *m, const struct attempt *a, 
         (void)error_where(err, a->at->uri, NULL, PENNON_NOWHERE, PENNON_NOWHERE, PENNON_NOWHERE);
         return error_kind(err, "DatasetAlreadyExists");
     }
-    (void)error_set(err, PENNON_CONFLICT, "Commit conflict for version %" PRIu64 ": Failed to commit the transaction after %u retries.", a->target,
+    (void)error_set(err, PENNON_CONFLICT,
+                    "Commit conflict for version %" PRIu64 ": Failed to commit the transaction after %u retries.", a->target,
                     m->options->max_retries);
     err->version = a->target;
     return error_kind(err, "CommitConflict");
@@ -325,7 +334,8 @@ static void write_hint(const struct call *c, const struct attempt *a)
     pennon_error_init(&local);
     char *path = store_join(c->mem, a->at->path, "_versions/latest_version_hint.json", &local);
     int n = snprintf(text, sizeof text, "{\"version\":%" PRIu64 "}", a->made->version);
-    if (path != NULL && store_put(&quiet, a->at->store, path, bytes_of(text, (size_t)n), PENNON_PUT_OVERWRITE, &local) != PENNON_OK) {
+    if (path != NULL &&
+        store_put(&quiet, a->at->store, path, bytes_of(text, (size_t)n), PENNON_PUT_OVERWRITE, &local) != PENNON_OK) {
         call_log(c, PENNON_LOG_WARN, "the version hint was not written: %s", local.message);
     }
     mem_free(c->mem, path);
@@ -339,7 +349,8 @@ static void learn_etag(const struct call *c, struct snapshot *s)
     pennon_object_info info;
     struct call quiet = unstoppable(c);
     pennon_error_init(&local);
-    if (s->etag[0] == '\0' && store_head(&quiet, s->at.store, s->manifest_path, &info, &local) == PENNON_OK) memcpy(s->etag, info.etag, sizeof s->etag);
+    if (s->etag[0] == '\0' && store_head(&quiet, s->at.store, s->manifest_path, &info, &local) == PENNON_OK)
+        memcpy(s->etag, info.etag, sizeof s->etag);
     s->etag[sizeof s->etag - 1] = '\0';
     pennon_error_clear(&local);
 }
@@ -350,7 +361,8 @@ static void remove_transaction(const struct call *c, const struct attempt *a)
     struct call quiet = unstoppable(c);
     if (a->txn_path == NULL) return;
     pennon_error_init(&local);
-    if (store_delete(&quiet, a->at->store, a->txn_path, &local) != PENNON_OK) call_log(c, PENNON_LOG_DEBUG, "left behind: %s", local.message);
+    if (store_delete(&quiet, a->at->store, a->txn_path, &local) != PENNON_OK)
+        call_log(c, PENNON_LOG_DEBUG, "left behind: %s", local.message);
     pennon_error_clear(&local);
 }
 
@@ -376,9 +388,9 @@ static pennon_status check_arguments(const struct commit *m, const struct attemp
     return commit_check_fragments(m, err);
 }
 
-pennon_status commit_fragments(const struct call *c, const struct table_location *at, struct snapshot *read, enum commit_operation op,
-                               const struct schema *schema, const struct fragment_message *fragments, size_t n, const struct commit_options *options,
-                               struct snapshot **out, pennon_error *err)
+pennon_status commit_fragments(const struct call *c, const struct table_location *at, struct snapshot *read,
+                               enum commit_operation op, const struct schema *schema, const struct fragment_message *fragments,
+                               size_t n, const struct commit_options *options, struct snapshot **out, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct commit m = {.call = c, .op = op, .read = read, .schema = schema, .fragments = fragments, .n = n, .options = options};

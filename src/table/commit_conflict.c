@@ -19,8 +19,8 @@
 #include "table/commit_private.h"
 
 static const char *const NAMES[OPERATION_COUNT] = {
-    "Append",  "Delete",       "Overwrite",       "CreateIndex",       "Rewrite", "Merge",       "Restore",    "ReserveFragments",
-    "Update",  "Project",      "UpdateConfig",    "DataReplacement",   "UpdateMemWalState", "Clone", "UpdateBases", "DataOverlay",
+    "Append", "Delete",  "Overwrite",    "CreateIndex",     "Rewrite",           "Merge", "Restore",     "ReserveFragments",
+    "Update", "Project", "UpdateConfig", "DataReplacement", "UpdateMemWalState", "Clone", "UpdateBases", "DataOverlay",
 };
 
 static const char *operation_name(uint32_t which)
@@ -33,8 +33,8 @@ static const char *my_name(const struct commit *m) { return m->op == COMMIT_APPE
 static pennon_status retryable(const struct commit *m, const struct snapshot *theirs, uint32_t which, pennon_error *err)
 {
     (void)error_set(err, PENNON_CONFLICT,
-                    "Retryable commit conflict for version %" PRIu64 ": This %s transaction was preempted by concurrent transaction %s at version %" PRIu64
-                    ". Please retry.",
+                    "Retryable commit conflict for version %" PRIu64
+                    ": This %s transaction was preempted by concurrent transaction %s at version %" PRIu64 ". Please retry.",
                     theirs->version, my_name(m), operation_name(which), theirs->version);
     err->version = theirs->version;
     return error_kind(err, "RetryableCommitConflict");
@@ -42,9 +42,10 @@ static pennon_status retryable(const struct commit *m, const struct snapshot *th
 
 static pennon_status incompatible(const struct commit *m, const struct snapshot *theirs, uint32_t which, pennon_error *err)
 {
-    (void)error_set(err, PENNON_CONFLICT_FINAL,
-                    "Incompatible transaction: This %s transaction is incompatible with concurrent transaction %s at version %" PRIu64 ".", my_name(m),
-                    operation_name(which), theirs->version);
+    (void)error_set(
+        err, PENNON_CONFLICT_FINAL,
+        "Incompatible transaction: This %s transaction is incompatible with concurrent transaction %s at version %" PRIu64 ".",
+        my_name(m), operation_name(which), theirs->version);
     err->version = theirs->version;
     return error_kind(err, "IncompatibleTransaction");
 }
@@ -52,7 +53,8 @@ static pennon_status incompatible(const struct commit *m, const struct snapshot 
 /* ---- their transaction ---- */
 
 /* Bytes of the transaction of a version: inside the manifest, else its file. Empty = none. `file` holds the bytes of a file. */
-static pennon_status load_transaction(const struct call *c, const struct snapshot *s, struct bytes *out, struct block **file, pennon_error *err)
+static pennon_status load_transaction(const struct call *c, const struct snapshot *s, struct bytes *out, struct block **file,
+                                      pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     char *name = NULL, *path = NULL;
@@ -224,13 +226,15 @@ static pennon_status check_append(const struct commit *m, const struct snapshot 
     case OPERATION_RESTORE:
     case OPERATION_UPDATE_MEM_WAL_STATE: return incompatible(m, theirs, which, err);
     case OPERATION_MERGE:
-    case OPERATION_PROJECT: return rows_still_fit(m, m->read->schema, theirs->schema) ? PENNON_OK : retryable(m, theirs, which, err);
+    case OPERATION_PROJECT:
+        return rows_still_fit(m, m->read->schema, theirs->schema) ? PENNON_OK : retryable(m, theirs, which, err);
     case 0: return retryable(m, theirs, which, err);
     default: return PENNON_OK;
     }
 }
 
-static pennon_status check_overwrite(const struct commit *m, const struct snapshot *theirs, const struct transaction_message *t, pennon_error *err)
+static pennon_status check_overwrite(const struct commit *m, const struct snapshot *theirs, const struct transaction_message *t,
+                                     pennon_error *err)
 {
     bool overlap = false;
     switch (t->which) {

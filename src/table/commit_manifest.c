@@ -19,7 +19,8 @@ pennon_status commit_check_writer_flags(const struct snapshot *current, pennon_e
 {
     uint64_t unknown = current->manifest.writer_feature_flags & ~WRITER_FLAGS_KNOWN;
     if (unknown == 0) return PENNON_OK;
-    (void)error_set(err, PENNON_NOT_SUPPORTED, "writing to the table needs features of a newer Lance (writer flags %" PRIu64 " are unknown here)", unknown);
+    (void)error_set(err, PENNON_NOT_SUPPORTED,
+                    "writing to the table needs features of a newer Lance (writer flags %" PRIu64 " are unknown here)", unknown);
     return error_kind(err, "NotSupported");
 }
 
@@ -28,12 +29,14 @@ pennon_status commit_check_fragments(const struct commit *m, pennon_error *err)
     for (size_t i = 0; i < m->n; i++) {
         const struct fragment_message *f = &m->fragments[i];
         if (f->n_files == 0 || f->physical_rows == 0 || f->physical_rows > UINT32_MAX) {
-            return error_set(err, PENNON_INVALID_ARGUMENT, "new fragment %zu has %zu data files and %" PRIu64 " rows", i, f->n_files, f->physical_rows);
+            return error_set(err, PENNON_INVALID_ARGUMENT, "new fragment %zu has %zu data files and %" PRIu64 " rows", i,
+                             f->n_files, f->physical_rows);
         }
         for (size_t k = 0; k < f->n_files; k++) {
             const struct data_file_message *d = &f->files[k];
             if (d->n_fields == 0 || d->n_fields != d->n_column_indices || d->path.size == 0) {
-                return error_set(err, PENNON_INVALID_ARGUMENT, "data file '%.*s' of new fragment %zu has %zu fields and %zu columns", (int)d->path.size,
+                return error_set(err, PENNON_INVALID_ARGUMENT,
+                                 "data file '%.*s' of new fragment %zu has %zu fields and %zu columns", (int)d->path.size,
                                  (const char *)d->path.data, i, d->n_fields, d->n_column_indices);
             }
         }
@@ -47,23 +50,28 @@ static pennon_status choose_version(const struct commit *m, const struct snapsho
 {
     uint32_t asked = m->options->storage_version, version = asked;
     if (version == 0 && current != NULL) version = current->storage_version;
-    if (version == 0 && m->n > 0) version = data_file_version(m->fragments[0].files[0].file_major_version, m->fragments[0].files[0].file_minor_version);
+    if (version == 0 && m->n > 0)
+        version = data_file_version(m->fragments[0].files[0].file_major_version, m->fragments[0].files[0].file_minor_version);
     if (version == 0) version = DEFAULT_VERSION;
     if (version == STORAGE_LEGACY && current != NULL && m->op == COMMIT_OVERWRITE && asked == 0) version = DEFAULT_VERSION;
-    if (version == STORAGE_LEGACY) return error_set(err, PENNON_NOT_SUPPORTED, "the table has data storage version 0.1, which is read only; overwrite it with 2.1");
+    if (version == STORAGE_LEGACY)
+        return error_set(err, PENNON_NOT_SUPPORTED,
+                         "the table has data storage version 0.1, which is read only; overwrite it with 2.1");
     if (current != NULL && m->op == COMMIT_APPEND && version != current->storage_version) {
-        return error_set(err, PENNON_INVALID_ARGUMENT, "an append with data storage version %s to a table of %s", storage_version_text(version),
-                         storage_version_text(current->storage_version));
+        return error_set(err, PENNON_INVALID_ARGUMENT, "an append with data storage version %s to a table of %s",
+                         storage_version_text(version), storage_version_text(current->storage_version));
     }
     for (size_t i = 0; i < m->n; i++) {
         for (size_t k = 0; k < m->fragments[i].n_files; k++) {
             const struct data_file_message *f = &m->fragments[i].files[k];
             if (data_file_version(f->file_major_version, f->file_minor_version) == version) continue;
-            return error_set(err, PENNON_INVALID_ARGUMENT, "data file '%.*s' has version %u.%u in a table of %s", (int)f->path.size, (const char *)f->path.data,
-                             f->file_major_version, f->file_minor_version, storage_version_text(version));
+            return error_set(err, PENNON_INVALID_ARGUMENT, "data file '%.*s' has version %u.%u in a table of %s", (int)f->path.size,
+                             (const char *)f->path.data, f->file_major_version, f->file_minor_version,
+                             storage_version_text(version));
         }
     }
-    if (version < STORAGE_2_0 || version > STORAGE_2_3) return error_set(err, PENNON_NOT_SUPPORTED, "data storage version %u.%u", version >> 16, version & 0xffff);
+    if (version < STORAGE_2_0 || version > STORAGE_2_3)
+        return error_set(err, PENNON_NOT_SUPPORTED, "data storage version %u.%u", version >> 16, version & 0xffff);
     *out = version;
     return PENNON_OK;
 }
@@ -131,7 +139,10 @@ static pennon_status keep_fragment(struct building *b, const struct fragment *f,
     *out = *f->message;
     if (f->physical_rows == UINT64_MAX) {
         if (o->length == NULL) {
-            return error_set(err, PENNON_NOT_SUPPORTED, "fragment %u has no row count, as old writers left it; compact or rewrite the table with the writer that made it", f->id);
+            return error_set(
+                err, PENNON_NOT_SUPPORTED,
+                "fragment %u has no row count, as old writers left it; compact or rewrite the table with the writer that made it",
+                f->id);
         }
         TRY_RETURN(fragment_physical_rows(b->m->call, b->current, f, o->length, o->length_ctx, &out->physical_rows, err));
     }
@@ -260,7 +271,8 @@ static pennon_status build_message(struct building *b, const char *txn_name)
 static pennon_status put_section(struct buf *file, struct bytes section, uint64_t *offset, pennon_error *err)
 {
     uint8_t word[4];
-    if (section.size > UINT32_MAX) return error_set(err, PENNON_INVALID_ARGUMENT, "a section of %zu bytes does not fit a manifest", section.size);
+    if (section.size > UINT32_MAX)
+        return error_set(err, PENNON_INVALID_ARGUMENT, "a section of %zu bytes does not fit a manifest", section.size);
     store_u32(word, (uint32_t)section.size);
     *offset = file->size;
     TRY_RETURN(buf_append(file, word, sizeof word, err));
@@ -277,8 +289,8 @@ static pennon_status put_footer(struct buf *file, uint64_t position, pennon_erro
     return buf_append(file, footer, sizeof footer, err);
 }
 
-pennon_status commit_build_manifest(const struct commit *m, struct snapshot *current, uint64_t target, const char *txn_name, struct block **out,
-                                    pennon_error *err)
+pennon_status commit_build_manifest(const struct commit *m, struct snapshot *current, uint64_t target, const char *txn_name,
+                                    struct block **out, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct building b = {.m = m, .current = current, .target = target, .err = err};

@@ -16,7 +16,7 @@ struct commit {
     const struct commit_options *options;
     char uuid[37];
     uint64_t read_version;
-    struct bytes transaction;    /* encoded, in the arena */
+    struct bytes transaction; /* encoded, in the arena */
     struct arena arena;
 };
 
@@ -31,8 +31,8 @@ pennon_status commit_is_own(const struct commit *m, const struct snapshot *s, bo
 /* ---- commit_manifest.c ---- */
 
 /* The bytes of the manifest of version `target` on top of `current` (NULL = a new table). `txn_name` "" = none is written. */
-pennon_status commit_build_manifest(const struct commit *m, struct snapshot *current, uint64_t target, const char *txn_name, struct block **out,
-                                    pennon_error *err) CHECKED;
+pennon_status commit_build_manifest(const struct commit *m, struct snapshot *current, uint64_t target, const char *txn_name,
+                                    struct block **out, pennon_error *err) CHECKED;
 /* Writer flags that are not known here: NOT_SUPPORTED names them. */
 pennon_status commit_check_writer_flags(const struct snapshot *current, pennon_error *err) CHECKED;
 /* What does not change from attempt to attempt: fragments complete, versions of files equal. INVALID_ARGUMENT. */

@@ -93,7 +93,8 @@ static int compare_u32(const void *x, const void *y)
     return (*a > *b) - (*a < *b);
 }
 
-pennon_status deletion_vector_make(struct mem *m, const uint32_t *offsets, size_t n, struct deletion_vector **out, pennon_error *err)
+pennon_status deletion_vector_make(struct mem *m, const uint32_t *offsets, size_t n, struct deletion_vector **out,
+                                   pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct deletion_vector *d = NULL;
@@ -124,7 +125,8 @@ done:
 static pennon_status check_array_schema(const struct ArrowSchema *s, pennon_error *err)
 {
     const struct ArrowSchema *c = s->n_children == 1 ? s->children[0] : NULL;
-    bool good = c != NULL && strcmp(c->name, "row_id") == 0 && strcmp(c->format, "I") == 0 && c->dictionary == NULL && !arrow_schema_nullable(c);
+    bool good = c != NULL && strcmp(c->name, "row_id") == 0 && strcmp(c->format, "I") == 0 && c->dictionary == NULL &&
+                !arrow_schema_nullable(c);
     CHECK_FILE_RETURN(good, "deletion file: its schema is not row_id: uint32 not null");
     return PENNON_OK;
 }
@@ -191,7 +193,8 @@ static pennon_status put_bits(void *ctx, const struct roaring_container *c, penn
     } else if (c->kind == ROARING_ARRAY) {
         for (uint32_t i = 0; i < c->cardinality; i++) set_bits(d, high | load_u16(c->data + (size_t)i * 2), 1);
     } else {
-        for (uint32_t i = 0; i < c->runs; i++) set_bits(d, high | load_u16(c->data + (size_t)i * 4), (uint64_t)load_u16(c->data + (size_t)i * 4 + 2) + 1);
+        for (uint32_t i = 0; i < c->runs; i++)
+            set_bits(d, high | load_u16(c->data + (size_t)i * 4), (uint64_t)load_u16(c->data + (size_t)i * 4 + 2) + 1);
     }
     return PENNON_OK;
 }

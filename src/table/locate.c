@@ -134,9 +134,13 @@ static char *strip_branch(struct mem *m, const char *text, const char *branch, p
     return mem_strndup(m, text, n - cut, err);
 }
 
-char *root_path(struct mem *m, const struct table_location *at, pennon_error *err) { return strip_branch(m, at->path, at->branch, err); }
+char *root_path(struct mem *m, const struct table_location *at, pennon_error *err)
+{
+    return strip_branch(m, at->path, at->branch, err);
+}
 
-pennon_status branch_location(struct mem *m, const struct table_location *at, const char *branch, struct table_location *out, pennon_error *err)
+pennon_status branch_location(struct mem *m, const struct table_location *at, const char *branch, struct table_location *out,
+                              pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     char *path = NULL, *uri = NULL;
@@ -188,7 +192,8 @@ static pennon_status check_external(const struct snapshot *s, const pennon_store
     case EXTERNAL_NONE: break;
     }
     if (good) return PENNON_OK;
-    (void)error_set(err, PENNON_INVALID_ARGUMENT, "the table refers to '%.512s', which is outside of it; allow it with external_paths", uri);
+    (void)error_set(err, PENNON_INVALID_ARGUMENT,
+                    "the table refers to '%.512s', which is outside of it; allow it with external_paths", uri);
     return error_kind(err, "ExternalPathRefused");
 }
 
@@ -237,7 +242,8 @@ done:
     return st;
 }
 
-pennon_status base_locate(const struct call *c, struct snapshot *s, uint32_t base, pennon_store **store, char **path, pennon_error *err)
+pennon_status base_locate(const struct call *c, struct snapshot *s, uint32_t base, pennon_store **store, char **path,
+                          pennon_error *err)
 {
     pennon_store *found = s->at.store;
     const char *folder = s->at.path;
@@ -288,8 +294,8 @@ static bool literal_safe(const char *name)
 }
 
 /* Official escapes names; a writer that did not is believed when only its form is there. */
-static pennon_status choose_name(const struct call *c, pennon_store *store, const char *folder, const char *name, struct buf *escaped, char **path,
-                                 pennon_error *err)
+static pennon_status choose_name(const struct call *c, pennon_store *store, const char *folder, const char *name,
+                                 struct buf *escaped, char **path, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     pennon_object_info info;
@@ -307,7 +313,8 @@ done:
     return st;
 }
 
-pennon_status data_file_locate(const struct call *c, struct snapshot *s, const struct data_file *f, pennon_store **store, char **path, pennon_error *err)
+pennon_status data_file_locate(const struct call *c, struct snapshot *s, const struct data_file *f, pennon_store **store,
+                               char **path, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     char *folder = NULL, *base = NULL;

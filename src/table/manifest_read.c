@@ -70,7 +70,8 @@ static pennon_status check_flags(const struct snapshot *s, pennon_error *err)
 {
     uint64_t unknown = s->manifest.reader_feature_flags & ~READER_FLAGS_KNOWN;
     if (unknown == 0) return PENNON_OK;
-    (void)error_set(err, PENNON_NOT_SUPPORTED, "the table needs features of a newer Lance (reader flags %" PRIu64 " are unknown here)", unknown);
+    (void)error_set(err, PENNON_NOT_SUPPORTED,
+                    "the table needs features of a newer Lance (reader flags %" PRIu64 " are unknown here)", unknown);
     return error_kind(err, "NotSupported");
 }
 
@@ -87,7 +88,8 @@ static void read_timestamp(struct snapshot *s)
 
 /* ---- fragments ---- */
 
-static pennon_status read_file(struct snapshot *s, const struct data_file_message *m, uint64_t fragment, struct data_file *out, pennon_error *err)
+static pennon_status read_file(struct snapshot *s, const struct data_file_message *m, uint64_t fragment, struct data_file *out,
+                               pennon_error *err)
 {
     *out = (struct data_file){
         .fields = m->fields,
@@ -97,16 +99,19 @@ static pennon_status read_file(struct snapshot *s, const struct data_file_messag
         .base = NO_BASE,
     };
     CHECK_FILE_RETURN(m->path.size > 0, "manifest: fragment %" PRIu64 " has a data file without a name", fragment);
-    CHECK_FILE_RETURN(m->n_fields <= UINT32_MAX && m->n_column_indices <= UINT32_MAX, "manifest: fragment %" PRIu64 ": too many fields", fragment);
+    CHECK_FILE_RETURN(m->n_fields <= UINT32_MAX && m->n_column_indices <= UINT32_MAX,
+                      "manifest: fragment %" PRIu64 ": too many fields", fragment);
     out->n_fields = (uint32_t)m->n_fields;
     out->n_columns = (uint32_t)m->n_column_indices;
     TRY_RETURN(text_of(s, m->path, "the name of a data file", &out->path, err));
-    CHECK_FILE_RETURN(out->version == STORAGE_LEGACY || out->n_columns >= out->n_fields, "manifest: data file '%.128s' has %u fields and %u columns",
-                      out->path, out->n_fields, out->n_columns);
-    for (uint32_t i = 0; i < out->n_fields; i++) CHECK_FILE_RETURN(out->fields[i] != -1, "manifest: data file '%.128s' has the field id -1", out->path);
+    CHECK_FILE_RETURN(out->version == STORAGE_LEGACY || out->n_columns >= out->n_fields,
+                      "manifest: data file '%.128s' has %u fields and %u columns", out->path, out->n_fields, out->n_columns);
+    for (uint32_t i = 0; i < out->n_fields; i++)
+        CHECK_FILE_RETURN(out->fields[i] != -1, "manifest: data file '%.128s' has the field id -1", out->path);
     if (m->has_base_id) {
         out->base = snapshot_find_base(s, m->base_id);
-        CHECK_FILE_RETURN(out->base != NO_BASE, "manifest: data file '%.128s' has the base id %u, which no base path has", out->path, m->base_id);
+        CHECK_FILE_RETURN(out->base != NO_BASE, "manifest: data file '%.128s' has the base id %u, which no base path has",
+                          out->path, m->base_id);
     }
     return PENNON_OK;
 }
@@ -118,12 +123,15 @@ static pennon_status read_counts(const struct snapshot *s, const struct fragment
     f->physical_rows = trusted ? m->physical_rows : UINT64_MAX;
     f->deletion = m->deletion_file;
     if (f->deletion != NULL) f->deleted_rows = f->deletion->num_deleted_rows > 0 ? f->deletion->num_deleted_rows : UINT64_MAX;
-    CHECK_FILE_RETURN(!trusted || m->physical_rows <= UINT32_MAX, "manifest: fragment %u has %" PRIu64 " rows", f->id, m->physical_rows);
-    CHECK_FILE_RETURN(f->deleted_rows == UINT64_MAX || f->deleted_rows <= f->physical_rows, "manifest: fragment %u has %" PRIu64 " rows and %" PRIu64 " deleted ones",
-                      f->id, f->physical_rows, f->deleted_rows);
+    CHECK_FILE_RETURN(!trusted || m->physical_rows <= UINT32_MAX, "manifest: fragment %u has %" PRIu64 " rows", f->id,
+                      m->physical_rows);
+    CHECK_FILE_RETURN(f->deleted_rows == UINT64_MAX || f->deleted_rows <= f->physical_rows,
+                      "manifest: fragment %u has %" PRIu64 " rows and %" PRIu64 " deleted ones", f->id, f->physical_rows,
+                      f->deleted_rows);
     if (f->deletion != NULL && f->deletion->has_base_id) {
-        CHECK_FILE_RETURN(snapshot_find_base(s, f->deletion->base_id) != NO_BASE, "manifest: the deletion file of fragment %u has the base id %u, which no base path has",
-                          f->id, f->deletion->base_id);
+        CHECK_FILE_RETURN(snapshot_find_base(s, f->deletion->base_id) != NO_BASE,
+                          "manifest: the deletion file of fragment %u has the base id %u, which no base path has", f->id,
+                          f->deletion->base_id);
     }
     return PENNON_OK;
 }
@@ -133,7 +141,8 @@ static pennon_status read_fragment(struct snapshot *s, size_t i, pennon_error *e
     const struct fragment_message *m = &s->manifest.fragments[i];
     struct fragment *f = &s->fragments[i];
     CHECK_FILE_RETURN(m->id <= FRAGMENT_ID_MAX, "manifest: the fragment id %" PRIu64, m->id);
-    CHECK_FILE_RETURN(i == 0 || m->id > s->fragments[i - 1].id, "manifest: fragment %" PRIu64 " comes after fragment %u", m->id, i > 0 ? s->fragments[i - 1].id : 0);
+    CHECK_FILE_RETURN(i == 0 || m->id > s->fragments[i - 1].id, "manifest: fragment %" PRIu64 " comes after fragment %u", m->id,
+                      i > 0 ? s->fragments[i - 1].id : 0);
     CHECK_FILE_RETURN(m->n_files <= UINT32_MAX, "manifest: fragment %" PRIu64 " has too many files", m->id);
     CHECK_FILE_RETURN((s->manifest.reader_feature_flags & FLAG_STABLE_ROW_IDS) == 0 || m->row_ids_which != 0,
                       "manifest: the table has stable row ids, and fragment %" PRIu64 " has none", m->id);
@@ -162,13 +171,15 @@ static pennon_status read_storage_version(struct snapshot *s, pennon_error *err)
     if (format != NULL) {
         s->storage_version = storage_version_parse(format->version);
         if (s->storage_version != 0) return PENNON_OK;
-        return error_set(err, PENNON_NOT_SUPPORTED, "data storage version '%.*s'", (int)min_u64(format->version.size, 64), (const char *)format->version.data);
+        return error_set(err, PENNON_NOT_SUPPORTED, "data storage version '%.*s'", (int)min_u64(format->version.size, 64),
+                         (const char *)format->version.data);
     }
     bool found = false;
     for (size_t i = 0; i < s->n_fragments; i++) {
         for (uint32_t k = 0; k < s->fragments[i].n_files; k++) {
             uint32_t version = s->fragments[i].files[k].version;
-            CHECK_FILE_RETURN(!found || version == s->storage_version, "manifest: data files of different versions in a table that names none");
+            CHECK_FILE_RETURN(!found || version == s->storage_version,
+                              "manifest: data files of different versions in a table that names none");
             s->storage_version = version;
             found = true;
         }
@@ -199,7 +210,8 @@ static pennon_status read_sections(struct snapshot *s, struct bytes file, uint64
     const struct manifest_message *m = &s->manifest;
     pennon_status failure = PENNON_OK;
     struct bytes section;
-    if (m->has_index_section && manifest_section(file, m->index_section, end, &section) && index_section_parses(s->mem, section, &failure)) {
+    if (m->has_index_section && manifest_section(file, m->index_section, end, &section) &&
+        index_section_parses(s->mem, section, &failure)) {
         s->index_section = section;
     }
     if (failure != PENNON_OK) return error_set(err, failure, "the index section of the manifest does not fit the memory budget");
@@ -220,7 +232,8 @@ static pennon_status find_message(struct bytes file, struct bytes *out, uint64_t
     CHECK_FILE_RETURN(memcmp(footer + 12, "LANC", 4) == 0, "manifest: the magic number at its end is wrong");
     *position = load_u64(footer);
     uint64_t end = file.size - MANIFEST_FOOTER;
-    CHECK_FILE_RETURN(manifest_section(file, *position, end, out), "manifest: position %" PRIu64 " of its message in a file of %zu bytes", *position, file.size);
+    CHECK_FILE_RETURN(manifest_section(file, *position, end, out),
+                      "manifest: position %" PRIu64 " of its message in a file of %zu bytes", *position, file.size);
     CHECK_FILE_RETURN((uint64_t)(out->data - file.data) + out->size == end, "manifest: its message does not end at the footer");
     return PENNON_OK;
 }
@@ -246,7 +259,8 @@ pennon_status snapshot_parse(struct mem *m, struct block *file, const char *name
     TRY(read_bases(s, err));
     TRY(read_fragments(s, err));
     TRY(read_storage_version(s, err));
-    TRY(schema_from_messages(m, s->manifest.fields, s->manifest.n_fields, s->manifest.schema_metadata, s->manifest.n_schema_metadata, false, &s->schema, err));
+    TRY(schema_from_messages(m, s->manifest.fields, s->manifest.n_fields, s->manifest.schema_metadata,
+                             s->manifest.n_schema_metadata, false, &s->schema, err));
     TRY(read_sections(s, all, position, err));
     TRY_NEW(s->caches, caches_new(s, err));
     *out = s;

@@ -98,7 +98,8 @@ pennon_status ref_parse(struct mem *m, struct bytes file, bool tag, struct ref_e
     json_t *json = json_loadb((const char *)file.data, file.size, 0, &why);
     CHECK_FILE(json != NULL, "it is no JSON: %s (byte %d)", why.text, why.position);
     CHECK_FILE(json_is_object(json), "it is no JSON object");
-    CHECK_FILE(number_of(json, tag ? "version" : "parentVersion", &out->version), "%s is missing or no number", tag ? "version" : "parentVersion");
+    CHECK_FILE(number_of(json, tag ? "version" : "parentVersion", &out->version), "%s is missing or no number",
+               tag ? "version" : "parentVersion");
     CHECK_FILE(number_of(json, "manifestSize", &out->manifest_size), "manifestSize is missing or no number");
     CHECK_FILE(tag || number_of(json, "createAt", &created), "createAt is missing or no number");
     CHECK_FILE(text_or_null(json, tag ? "branch" : "parentBranch", &branch), "%s is no text", tag ? "branch" : "parentBranch");
@@ -108,7 +109,8 @@ done:
     return st;
 }
 
-static pennon_status read_ref(const struct call *c, pennon_store *store, const char *path, bool tag, struct ref_entry *out, pennon_error *err)
+static pennon_status read_ref(const struct call *c, pennon_store *store, const char *path, bool tag, struct ref_entry *out,
+                              pennon_error *err)
 {
     struct block *file = NULL;
     TRY_RETURN(store_get(c, store, path, REF_FILE_MAX, &file, err));
@@ -119,7 +121,8 @@ static pennon_status read_ref(const struct call *c, pennon_store *store, const c
     return st;
 }
 
-pennon_status read_tag(const struct call *c, const struct table_location *at, const char *name, struct ref_entry *out, pennon_error *err)
+pennon_status read_tag(const struct call *c, const struct table_location *at, const char *name, struct ref_entry *out,
+                       pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     char *root = NULL, *path = NULL;
@@ -181,8 +184,8 @@ static int compare_branches(const void *x, const void *y)
 }
 
 /* What cannot be read is left out, unless the call itself is over. */
-static pennon_status read_listed(const struct call *c, const struct table_location *at, const struct names *l, bool tag, struct ref_entry *entries, size_t *n,
-                                 pennon_error *err)
+static pennon_status read_listed(const struct call *c, const struct table_location *at, const struct names *l, bool tag,
+                                 struct ref_entry *entries, size_t *n, pennon_error *err)
 {
     for (size_t i = 0; i < l->n; i++) {
         struct ref_entry *e = &entries[*n];
@@ -203,7 +206,8 @@ static pennon_status read_listed(const struct call *c, const struct table_locati
     return PENNON_OK;
 }
 
-static pennon_status list_refs(const struct call *c, const struct table_location *at, bool tag, struct ref_entry **out, size_t *n, pennon_error *err)
+static pennon_status list_refs(const struct call *c, const struct table_location *at, bool tag, struct ref_entry **out, size_t *n,
+                               pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct names l = {.mem = c->mem};
@@ -238,7 +242,8 @@ pennon_status list_tags(const struct call *c, const struct table_location *at, s
     return list_refs(c, at, true, out, n, err);
 }
 
-pennon_status list_branches(const struct call *c, const struct table_location *at, struct ref_entry **out, size_t *n, pennon_error *err)
+pennon_status list_branches(const struct call *c, const struct table_location *at, struct ref_entry **out, size_t *n,
+                            pennon_error *err)
 {
     return list_refs(c, at, false, out, n, err);
 }

@@ -76,7 +76,8 @@ static pennon_status check_runs(const uint8_t *runs, uint32_t n, uint32_t cardin
 static pennon_status check_array(const uint8_t *values, uint32_t n, pennon_error *err)
 {
     for (uint32_t i = 1; i < n; i++) {
-        CHECK_FILE_RETURN(load_u16(values + (size_t)i * 2) > load_u16(values + (size_t)i * 2 - 2), "roaring bitmap: values that do not ascend");
+        CHECK_FILE_RETURN(load_u16(values + (size_t)i * 2) > load_u16(values + (size_t)i * 2 - 2),
+                          "roaring bitmap: values that do not ascend");
     }
     return PENNON_OK;
 }
@@ -121,7 +122,8 @@ static pennon_status walk(struct bytes in, roaring_fn fn, void *ctx, size_t *use
         c.kind = kind_of(&h, i, c.cardinality);
         CHECK_FILE_RETURN(i == 0 || c.key > previous, "roaring bitmap: keys that do not ascend");
         /* Readers go by the sizes, not by the offsets; one that points outside is damage all the same. */
-        CHECK_FILE_RETURN(h.offsets == NULL || load_u32(h.offsets + (size_t)i * 4) < in.size, "roaring bitmap: the offset of container %u", i);
+        CHECK_FILE_RETURN(h.offsets == NULL || load_u32(h.offsets + (size_t)i * 4) < in.size,
+                          "roaring bitmap: the offset of container %u", i);
         TRY_RETURN(check_container(in, at, &c, &size, err));
         if (fn != NULL) TRY_RETURN(fn(ctx, &c, err));
         previous = c.key;

@@ -11,8 +11,8 @@ struct roaring_container {
     uint32_t key;         /* upper 16 bits of the values */
     uint32_t cardinality; /* 1..65536 */
     enum roaring_kind kind;
-    uint32_t runs;        /* ROARING_RUNS: their number */
-    const uint8_t *data;  /* u16 values; 1024 words; (start, length - 1) pairs */
+    uint32_t runs;       /* ROARING_RUNS: their number */
+    const uint8_t *data; /* u16 values; 1024 words; (start, length - 1) pairs */
 };
 
 typedef pennon_status (*roaring_fn)(void *ctx, const struct roaring_container *c, pennon_error *err);

@@ -20,7 +20,8 @@ struct row_id_sequence {
     uint64_t length;
 };
 
-pennon_status row_id_sequence_parse(struct mem *m, struct bytes in, uint64_t expected, struct row_id_sequence **out, pennon_error *err)
+pennon_status row_id_sequence_parse(struct mem *m, struct bytes in, uint64_t expected, struct row_id_sequence **out,
+                                    pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct row_id_sequence *r = NULL;
@@ -41,7 +42,8 @@ pennon_status row_id_sequence_parse(struct mem *m, struct bytes in, uint64_t exp
         CHECK_FILE(!add_overflows(r->length, s->n, &r->length), "row ids: more than 2^64 of them");
     }
     r->n_segments = message.n_segments;
-    CHECK_FILE(expected == UINT64_MAX || r->length == expected, "row ids: %" PRIu64 " of them for %" PRIu64 " rows", r->length, expected);
+    CHECK_FILE(expected == UINT64_MAX || r->length == expected, "row ids: %" PRIu64 " of them for %" PRIu64 " rows", r->length,
+               expected);
     *out = r;
     r = NULL;
 done:
@@ -95,8 +97,8 @@ void row_id_sequence_get(const struct row_id_sequence *r, uint64_t start, uint64
 /* ---- writing ---- */
 
 /* Elements relative to `base` in the narrowest form. */
-static pennon_status encode_array(struct arena *a, const uint64_t *values, size_t n, uint64_t base, uint64_t highest, struct encoded_array_message *out,
-                                  pennon_error *err)
+static pennon_status encode_array(struct arena *a, const uint64_t *values, size_t n, uint64_t base, uint64_t highest,
+                                  struct encoded_array_message *out, pennon_error *err)
 {
     struct u_array_message *array = arena_calloc(a, 1, sizeof *array, err);
     if (array == NULL) return err->code;
@@ -134,7 +136,8 @@ static struct shape shape_of(const uint64_t *ids, size_t n)
     return s;
 }
 
-static pennon_status encode_holes(struct arena *a, const uint64_t *ids, size_t n, const struct shape *s, struct segment_message *out, pennon_error *err)
+static pennon_status encode_holes(struct arena *a, const uint64_t *ids, size_t n, const struct shape *s,
+                                  struct segment_message *out, pennon_error *err)
 {
     struct holes_message *m = arena_calloc(a, 1, sizeof *m, err);
     if (m == NULL) return err->code;
@@ -152,7 +155,8 @@ static pennon_status encode_holes(struct arena *a, const uint64_t *ids, size_t n
     return encode_array(a, holes, n_holes, holes[0], holes[n_holes - 1], m->holes, err);
 }
 
-static pennon_status encode_bitmap(struct arena *a, const uint64_t *ids, size_t n, const struct shape *s, struct segment_message *out, pennon_error *err)
+static pennon_status encode_bitmap(struct arena *a, const uint64_t *ids, size_t n, const struct shape *s,
+                                   struct segment_message *out, pennon_error *err)
 {
     struct bitmap_range_message *m = arena_calloc(a, 1, sizeof *m, err);
     if (m == NULL) return err->code;

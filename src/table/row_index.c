@@ -50,7 +50,8 @@ static pennon_status add_run(struct row_index *x, uint64_t first, uint64_t n, ui
 }
 
 /* A range segment: whole gaps between deleted rows are runs. */
-static pennon_status add_range(struct row_index *x, const struct row_segment *s, const struct deletion_vector *d, uint64_t address, pennon_error *err)
+static pennon_status add_range(struct row_index *x, const struct row_segment *s, const struct deletion_vector *d, uint64_t address,
+                               pennon_error *err)
 {
     for (uint64_t at = 0; at < s->n;) {
         uint64_t gone = d != NULL ? deletion_vector_next(d, s->position + at) : UINT64_MAX;
@@ -61,8 +62,8 @@ static pennon_status add_range(struct row_index *x, const struct row_segment *s,
     return PENNON_OK;
 }
 
-static pennon_status add_values(struct row_index *x, const struct call *c, const struct row_segment *s, const struct deletion_vector *d, uint64_t address,
-                                uint64_t *ids, pennon_error *err)
+static pennon_status add_values(struct row_index *x, const struct call *c, const struct row_segment *s,
+                                const struct deletion_vector *d, uint64_t address, uint64_t *ids, pennon_error *err)
 {
     for (uint64_t at = 0; at < s->n; at += CHUNK) {
         uint64_t n = min_u64(CHUNK, s->n - at);
@@ -78,7 +79,8 @@ static pennon_status add_values(struct row_index *x, const struct call *c, const
     return PENNON_OK;
 }
 
-static pennon_status add_fragment(struct row_index *x, const struct call *c, struct snapshot *s, const struct fragment *f, uint64_t *ids, pennon_error *err)
+static pennon_status add_fragment(struct row_index *x, const struct call *c, struct snapshot *s, const struct fragment *f,
+                                  uint64_t *ids, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     const struct row_id_sequence *sequence;
@@ -87,7 +89,8 @@ static pennon_status add_fragment(struct row_index *x, const struct call *c, str
     const uint64_t address = (uint64_t)f->id << 32;
     TRY(fragment_row_ids(c, s, f, &sequence, err));
     TRY(fragment_deletions(c, s, f, &d, err));
-    CHECK_FILE(row_id_sequence_length(sequence) <= UINT32_MAX, "fragment %u has %" PRIu64 " row ids", f->id, row_id_sequence_length(sequence));
+    CHECK_FILE(row_id_sequence_length(sequence) <= UINT32_MAX, "fragment %u has %" PRIu64 " row ids", f->id,
+               row_id_sequence_length(sequence));
     const struct row_segment *segments = row_id_sequence_segments(sequence, &n);
     for (size_t i = 0; i < n; i++) {
         if (segments[i].kind == ROW_RANGE) {
@@ -111,9 +114,11 @@ static pennon_status check_disjoint(const struct row_index *x, pennon_error *err
 {
     for (size_t i = 1; i < x->n; i++) {
         const struct run *a = &x->runs[i - 1], *b = &x->runs[i];
-        CHECK_FILE_RETURN(b->first - a->first >= a->n, "row id %" PRIu64 " is live in fragment %" PRIu64 " row %" PRIu64 " and in fragment %" PRIu64 " row %" PRIu64,
-                          b->first, (a->address + (b->first - a->first)) >> 32, (a->address + (b->first - a->first)) & UINT32_MAX, b->address >> 32,
-                          b->address & UINT32_MAX);
+        CHECK_FILE_RETURN(b->first - a->first >= a->n,
+                          "row id %" PRIu64 " is live in fragment %" PRIu64 " row %" PRIu64 " and in fragment %" PRIu64
+                          " row %" PRIu64,
+                          b->first, (a->address + (b->first - a->first)) >> 32, (a->address + (b->first - a->first)) & UINT32_MAX,
+                          b->address >> 32, b->address & UINT32_MAX);
     }
     return PENNON_OK;
 }
@@ -154,7 +159,8 @@ static uint64_t look_up(const struct row_index *x, uint64_t id)
 }
 
 /* Without stable ids an id is an address: it only has to be a live row. */
-static pennon_status check_addresses(const struct call *c, struct snapshot *s, const uint64_t *ids, size_t n, uint64_t *addresses, pennon_error *err)
+static pennon_status check_addresses(const struct call *c, struct snapshot *s, const uint64_t *ids, size_t n, uint64_t *addresses,
+                                     pennon_error *err)
 {
     const struct fragment *f = NULL;
     struct deletion_vector *d = NULL;
@@ -177,7 +183,8 @@ done:
     return st;
 }
 
-pennon_status resolve_row_ids(const struct call *c, struct snapshot *s, const uint64_t *ids, size_t n, uint64_t *addresses, pennon_error *err)
+pennon_status resolve_row_ids(const struct call *c, struct snapshot *s, const uint64_t *ids, size_t n, uint64_t *addresses,
+                              pennon_error *err)
 {
     if (!snapshot_has_stable_ids(s)) return check_addresses(c, s, ids, n, addresses, err);
     struct row_index *x = cache_row_index(s);

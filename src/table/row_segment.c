@@ -47,7 +47,8 @@ static pennon_status open_array(const struct encoded_array_message *m, struct ar
 
 static pennon_status check_ascending(const struct array_message *a, pennon_error *err)
 {
-    for (uint64_t i = 1; i < a->n; i++) CHECK_FILE_RETURN(load_element(a, i) >= load_element(a, i - 1), "row ids: a sorted array that descends");
+    for (uint64_t i = 1; i < a->n; i++)
+        CHECK_FILE_RETURN(load_element(a, i) >= load_element(a, i - 1), "row ids: a sorted array that descends");
     return PENNON_OK;
 }
 
@@ -66,7 +67,8 @@ static pennon_status parse_holes(struct arena *a, const struct holes_message *m,
     CHECK_FILE_RETURN(holes.n <= length, "row ids: %" PRIu64 " holes in a range of %" PRIu64, holes.n, length);
     for (uint64_t i = 0; i < holes.n; i++) {
         uint64_t v = load_element(&holes, i);
-        CHECK_FILE_RETURN(v >= out->start && v < out->end && (i == 0 || v > load_element(&holes, i - 1)), "row ids: the hole %" PRIu64, v);
+        CHECK_FILE_RETURN(v >= out->start && v < out->end && (i == 0 || v > load_element(&holes, i - 1)),
+                          "row ids: the hole %" PRIu64, v);
     }
     out->n = length - holes.n;
     if (a == NULL) return PENNON_OK;
@@ -88,7 +90,8 @@ static uint64_t count_bits(const uint8_t *bits, size_t size)
 static pennon_status parse_bitmap(struct arena *a, const struct bitmap_range_message *m, struct row_segment *out, pennon_error *err)
 {
     uint64_t length = out->end - out->start;
-    CHECK_FILE_RETURN(m->bitmap.size == bitmap_bytes(length), "row ids: a bitmap of %zu bytes for a range of %" PRIu64, m->bitmap.size, length);
+    CHECK_FILE_RETURN(m->bitmap.size == bitmap_bytes(length), "row ids: a bitmap of %zu bytes for a range of %" PRIu64,
+                      m->bitmap.size, length);
     unsigned tail = length % 8;
     CHECK_FILE_RETURN(tail == 0 || m->bitmap.data[m->bitmap.size - 1] >> tail == 0, "row ids: bits behind the end of a bitmap");
     out->data = m->bitmap.data;

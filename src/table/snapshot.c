@@ -51,7 +51,8 @@ pennon_status snapshot_copy_rule(struct snapshot *s, const struct external_rule 
 /* ---- reading a manifest ---- */
 
 /* The whole file with its identity. NOT_FOUND. */
-static pennon_status fetch(const struct call *c, pennon_store *store, const char *path, struct block **out, char etag[64], pennon_error *err)
+static pennon_status fetch(const struct call *c, pennon_store *store, const char *path, struct block **out, char etag[64],
+                           pennon_error *err)
 {
     pennon_object_info info;
     TRY_RETURN(store_head(c, store, path, &info, err));
@@ -81,9 +82,11 @@ static pennon_status check_branch(struct snapshot *s, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     const char *name = "";
-    if (s->manifest.has_branch) TRY_NEW(name, arena_strndup(&s->arena, (const char *)s->manifest.branch.data, s->manifest.branch.size, err));
+    if (s->manifest.has_branch)
+        TRY_NEW(name, arena_strndup(&s->arena, (const char *)s->manifest.branch.data, s->manifest.branch.size, err));
     if (s->at.branch != NULL) {
-        CHECK_FILE(strcmp(s->at.branch, name) == 0, "manifest: it belongs to branch '%.128s', not to '%.128s'", name[0] != '\0' ? name : "main", s->at.branch);
+        CHECK_FILE(strcmp(s->at.branch, name) == 0, "manifest: it belongs to branch '%.128s', not to '%.128s'",
+                   name[0] != '\0' ? name : "main", s->at.branch);
     } else if (ends_with_branch(s->at.path, name) && branch_name_valid(name)) {
         TRY_NEW(s->at.branch, mem_strdup(s->mem, name, err));
     }
@@ -91,8 +94,8 @@ done:
     return st;
 }
 
-static pennon_status read_at(const struct call *c, const struct table_location *at, uint64_t version, const char *path, const struct external_rule *external,
-                             struct snapshot **out, pennon_error *err)
+static pennon_status read_at(const struct call *c, const struct table_location *at, uint64_t version, const char *path,
+                             const struct external_rule *external, struct snapshot **out, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct block *file = NULL;
@@ -106,7 +109,8 @@ static pennon_status read_at(const struct call *c, const struct table_location *
     TRY(table_location_copy(s->mem, at, &s->at, err));
     TRY(snapshot_copy_rule(s, external, err));
     if (s->version != version) {
-        st = error_set(err, PENNON_CORRUPT, "the manifest of version %" PRIu64 " says that it is version %" PRIu64, version, s->version);
+        st = error_set(err, PENNON_CORRUPT, "the manifest of version %" PRIu64 " says that it is version %" PRIu64, version,
+                       s->version);
         (void)error_where(err, at->uri, path, PENNON_NOWHERE, PENNON_NOWHERE, PENNON_NOWHERE);
         goto done;
     }
@@ -119,8 +123,8 @@ done:
     return st;
 }
 
-pennon_status snapshot_read(const struct call *c, const struct table_location *at, uint64_t version, bool v2_first, const struct external_rule *external,
-                            struct snapshot **out, pennon_error *err)
+pennon_status snapshot_read(const struct call *c, const struct table_location *at, uint64_t version, bool v2_first,
+                            const struct external_rule *external, struct snapshot **out, pennon_error *err)
 {
     pennon_status st = PENNON_NOT_FOUND;
     ASSERT(version != 0);
@@ -151,8 +155,8 @@ static pennon_status no_version(const struct table_location *at, uint64_t versio
     return error_kind(err, "VersionNotFound");
 }
 
-static pennon_status open_latest(const struct call *c, const struct table_location *at, const struct external_rule *external, struct snapshot **out,
-                                 pennon_error *err)
+static pennon_status open_latest(const struct call *c, const struct table_location *at, const struct external_rule *external,
+                                 struct snapshot **out, pennon_error *err)
 {
     uint64_t version;
     bool v2;
@@ -165,8 +169,8 @@ static pennon_status open_latest(const struct call *c, const struct table_locati
     }
 }
 
-static pennon_status open_number(const struct call *c, const struct table_location *at, uint64_t version, const struct external_rule *external,
-                                 struct snapshot **out, pennon_error *err)
+static pennon_status open_number(const struct call *c, const struct table_location *at, uint64_t version,
+                                 const struct external_rule *external, struct snapshot **out, pennon_error *err)
 {
     uint64_t latest;
     bool v2;
@@ -177,8 +181,8 @@ static pennon_status open_number(const struct call *c, const struct table_locati
 }
 
 /* The newest version that is not younger than the time. Clocks of writers differ: versions are looked at from the newest on. */
-static pennon_status open_as_of(const struct call *c, const struct table_location *at, int64_t as_of_ns, const struct external_rule *external,
-                                struct snapshot **out, pennon_error *err)
+static pennon_status open_as_of(const struct call *c, const struct table_location *at, int64_t as_of_ns,
+                                const struct external_rule *external, struct snapshot **out, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     uint64_t *versions = NULL;
@@ -204,8 +208,8 @@ done:
     return st;
 }
 
-pennon_status snapshot_open(const struct call *c, const struct table_location *at, const struct version_ref *ref, const struct external_rule *external,
-                            struct snapshot **out, pennon_error *err)
+pennon_status snapshot_open(const struct call *c, const struct table_location *at, const struct version_ref *ref,
+                            const struct external_rule *external, struct snapshot **out, pennon_error *err)
 {
     static const struct version_ref latest = {.as_of_ns = INT64_MIN};
     pennon_status st = PENNON_OK;
@@ -253,8 +257,8 @@ const struct fragment *snapshot_find_fragment(const struct snapshot *s, uint64_t
 
 /* ---- counts ---- */
 
-pennon_status fragment_physical_rows(const struct call *c, struct snapshot *s, const struct fragment *f, file_length_fn length, void *ctx, uint64_t *rows,
-                                     pennon_error *err)
+pennon_status fragment_physical_rows(const struct call *c, struct snapshot *s, const struct fragment *f, file_length_fn length,
+                                     void *ctx, uint64_t *rows, pennon_error *err)
 {
     *rows = f->physical_rows;
     if (*rows != UINT64_MAX) return PENNON_OK;
@@ -264,8 +268,8 @@ pennon_status fragment_physical_rows(const struct call *c, struct snapshot *s, c
     return PENNON_OK;
 }
 
-pennon_status fragment_live_rows(const struct call *c, struct snapshot *s, const struct fragment *f, file_length_fn length, void *ctx, uint64_t *rows,
-                                 pennon_error *err)
+pennon_status fragment_live_rows(const struct call *c, struct snapshot *s, const struct fragment *f, file_length_fn length,
+                                 void *ctx, uint64_t *rows, pennon_error *err)
 {
     uint64_t deleted = f->deleted_rows;
     TRY_RETURN(fragment_physical_rows(c, s, f, length, ctx, rows, err));
@@ -282,8 +286,8 @@ pennon_status fragment_live_rows(const struct call *c, struct snapshot *s, const
 
 /* ---- deletions ---- */
 
-static pennon_status deletion_file_locate(const struct call *c, struct snapshot *s, const struct fragment *f, pennon_store **store, char **path,
-                                          pennon_error *err)
+static pennon_status deletion_file_locate(const struct call *c, struct snapshot *s, const struct fragment *f, pennon_store **store,
+                                          char **path, pennon_error *err)
 {
     const struct deletion_file_message *m = f->deletion;
     pennon_status st = PENNON_OK;
@@ -292,10 +296,11 @@ static pennon_status deletion_file_locate(const struct call *c, struct snapshot 
     *store = NULL;
     if (m->file_type > 1) FAIL(PENNON_NOT_SUPPORTED, "fragment %u has a deletion file of type %u", f->id, m->file_type);
     uint32_t index = m->has_base_id ? snapshot_find_base(s, m->base_id) : NO_BASE;
-    CHECK_FILE(index == NO_BASE || s->bases[index].is_dataset_root, "the deletion file of fragment %u lies in a base path that is no table", f->id);
+    CHECK_FILE(index == NO_BASE || s->bases[index].is_dataset_root,
+               "the deletion file of fragment %u lies in a base path that is no table", f->id);
     TRY(base_locate(c, s, index, store, &base, err));
-    TRY_NEW(*path, mem_printf(c->mem, err, "%s%s_deletions/%u-%" PRIu64 "-%" PRIu64 ".%s", base, base[0] != '\0' ? "/" : "", f->id, m->read_version, m->id,
-                              m->file_type == 0 ? "arrow" : "bin"));
+    TRY_NEW(*path, mem_printf(c->mem, err, "%s%s_deletions/%u-%" PRIu64 "-%" PRIu64 ".%s", base, base[0] != '\0' ? "/" : "", f->id,
+                              m->read_version, m->id, m->file_type == 0 ? "arrow" : "bin"));
 done:
     mem_free(c->mem, base);
     if (st != PENNON_OK) {
@@ -308,14 +313,17 @@ done:
 static pennon_status check_deletions(const struct fragment *f, const struct deletion_vector *d, pennon_error *err)
 {
     uint64_t count = deletion_vector_count(d);
-    CHECK_FILE_RETURN(f->deleted_rows == UINT64_MAX || count == f->deleted_rows, "fragment %u: its deletion file holds %" PRIu64 " rows, the manifest says %" PRIu64,
-                      f->id, count, f->deleted_rows);
+    CHECK_FILE_RETURN(f->deleted_rows == UINT64_MAX || count == f->deleted_rows,
+                      "fragment %u: its deletion file holds %" PRIu64 " rows, the manifest says %" PRIu64, f->id, count,
+                      f->deleted_rows);
     uint64_t outside = f->physical_rows == UINT64_MAX ? UINT64_MAX : deletion_vector_next(d, f->physical_rows);
-    CHECK_FILE_RETURN(outside == UINT64_MAX, "fragment %u has %" PRIu64 " rows, and row %" PRIu64 " is deleted", f->id, f->physical_rows, outside);
+    CHECK_FILE_RETURN(outside == UINT64_MAX, "fragment %u has %" PRIu64 " rows, and row %" PRIu64 " is deleted", f->id,
+                      f->physical_rows, outside);
     return PENNON_OK;
 }
 
-pennon_status fragment_deletions(const struct call *c, struct snapshot *s, const struct fragment *f, struct deletion_vector **out, pennon_error *err)
+pennon_status fragment_deletions(const struct call *c, struct snapshot *s, const struct fragment *f, struct deletion_vector **out,
+                                 pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct block *file = NULL;
@@ -352,12 +360,14 @@ done:
 /* ---- row ids and versions ---- */
 
 /* Bytes of a sequence that lies in a file of its own, always below the table itself. */
-static pennon_status read_external(const struct call *c, const struct snapshot *s, const struct external_file_message *m, struct block **out, pennon_error *err)
+static pennon_status read_external(const struct call *c, const struct snapshot *s, const struct external_file_message *m,
+                                   struct block **out, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     char *name = NULL, *path = NULL;
     struct block *b = NULL;
-    CHECK_FILE(m != NULL && m->path.size > 0 && memchr(m->path.data, 0, m->path.size) == NULL, "manifest: an external file without a name");
+    CHECK_FILE(m != NULL && m->path.size > 0 && memchr(m->path.data, 0, m->path.size) == NULL,
+               "manifest: an external file without a name");
     TRY_NEW(name, mem_strndup(c->mem, (const char *)m->path.data, m->path.size, err));
     TRY_NEW(path, store_join(c->mem, s->at.path, name, err));
     TRY_NEW(b, block_new(c->mem, (size_t)m->size, err));
@@ -372,7 +382,8 @@ done:
     return st;
 }
 
-static pennon_status load_row_ids(const struct call *c, struct snapshot *s, const struct fragment *f, struct row_id_sequence **out, pennon_error *err)
+static pennon_status load_row_ids(const struct call *c, struct snapshot *s, const struct fragment *f, struct row_id_sequence **out,
+                                  pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct block *file = NULL;
@@ -389,7 +400,8 @@ done:
     return st;
 }
 
-pennon_status fragment_row_ids(const struct call *c, struct snapshot *s, const struct fragment *f, const struct row_id_sequence **out, pennon_error *err)
+pennon_status fragment_row_ids(const struct call *c, struct snapshot *s, const struct fragment *f,
+                               const struct row_id_sequence **out, pennon_error *err)
 {
     *out = NULL;
     if (!snapshot_has_stable_ids(s)) return PENNON_OK;
@@ -403,8 +415,8 @@ pennon_status fragment_row_ids(const struct call *c, struct snapshot *s, const s
     return PENNON_OK;
 }
 
-pennon_status fragment_fill_row_ids(const struct call *c, struct snapshot *s, const struct fragment *f, uint64_t start, uint64_t n, uint64_t *out,
-                                    pennon_error *err)
+pennon_status fragment_fill_row_ids(const struct call *c, struct snapshot *s, const struct fragment *f, uint64_t start, uint64_t n,
+                                    uint64_t *out, pennon_error *err)
 {
     const struct row_id_sequence *r;
     TRY_RETURN(fragment_row_ids(c, s, f, &r, err));
@@ -412,13 +424,14 @@ pennon_status fragment_fill_row_ids(const struct call *c, struct snapshot *s, co
         for (uint64_t i = 0; i < n; i++) out[i] = (uint64_t)f->id << 32 | (start + i);
         return PENNON_OK;
     }
-    CHECK_FILE_RETURN(range_inside(start, n, row_id_sequence_length(r)), "fragment %u has %" PRIu64 " row ids and more rows", f->id, row_id_sequence_length(r));
+    CHECK_FILE_RETURN(range_inside(start, n, row_id_sequence_length(r)), "fragment %u has %" PRIu64 " row ids and more rows", f->id,
+                      row_id_sequence_length(r));
     row_id_sequence_get(r, start, n, out);
     return PENNON_OK;
 }
 
-static pennon_status load_versions(const struct call *c, struct snapshot *s, const struct fragment *f, enum lineage which, struct version_sequence **out,
-                                   pennon_error *err)
+static pennon_status load_versions(const struct call *c, struct snapshot *s, const struct fragment *f, enum lineage which,
+                                   struct version_sequence **out, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct block *file = NULL;
@@ -437,8 +450,8 @@ done:
     return st;
 }
 
-pennon_status fragment_fill_versions(const struct call *c, struct snapshot *s, const struct fragment *f, enum lineage which, uint64_t start, uint64_t n,
-                                     uint64_t *out, pennon_error *err)
+pennon_status fragment_fill_versions(const struct call *c, struct snapshot *s, const struct fragment *f, enum lineage which,
+                                     uint64_t start, uint64_t n, uint64_t *out, pennon_error *err)
 {
     const bool created = which == LINEAGE_CREATED_AT;
     if ((created ? f->message->created_which : f->message->last_updated_which) == 0) {

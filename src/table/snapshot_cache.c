@@ -40,7 +40,8 @@ void caches_free(struct snapshot *s)
     struct caches *c = s->caches;
     if (c == NULL) return;
     for (int kind = 0; kind < CACHE_KINDS; kind++) {
-        for (size_t i = 0; c->objects[kind] != NULL && i < s->n_fragments; i++) drop_object((enum cache_kind)kind, c->objects[kind][i]);
+        for (size_t i = 0; c->objects[kind] != NULL && i < s->n_fragments; i++)
+            drop_object((enum cache_kind)kind, c->objects[kind][i]);
         mem_free(s->mem, c->objects[kind]);
     }
     for (size_t i = 0; c->bases != NULL && i < s->n_bases; i++) {
@@ -84,7 +85,8 @@ static pennon_status make_slots(struct snapshot *s, void *slots, size_t n, penno
     return PENNON_OK;
 }
 
-pennon_status cache_put(struct snapshot *s, enum cache_kind kind, const struct fragment *f, void *object, void **out, pennon_error *err)
+pennon_status cache_put(struct snapshot *s, enum cache_kind kind, const struct fragment *f, void *object, void **out,
+                        pennon_error *err)
 {
     struct caches *c = s->caches;
     size_t i = place_of(s, f);

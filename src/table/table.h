@@ -51,23 +51,23 @@ enum {
 #define NO_BASE UINT32_MAX
 
 struct data_file {
-    const char *path;            /* relative to its data directory */
-    const int32_t *fields;       /* ids; -2 = tombstone */
-    const int32_t *columns;      /* parallel; -1 = none; empty in 0.1 */
+    const char *path;       /* relative to its data directory */
+    const int32_t *fields;  /* ids; -2 = tombstone */
+    const int32_t *columns; /* parallel; -1 = none; empty in 0.1 */
     uint32_t n_fields, n_columns;
-    uint32_t version;            /* STORAGE_ */
-    uint64_t size;               /* 0 = unknown */
-    uint32_t base;               /* index into snapshot->bases, NO_BASE = the dataset itself */
+    uint32_t version; /* STORAGE_ */
+    uint64_t size;    /* 0 = unknown */
+    uint32_t base;    /* index into snapshot->bases, NO_BASE = the dataset itself */
 };
 
 struct fragment {
     uint32_t id;
     struct data_file *files;
     uint32_t n_files;
-    uint64_t physical_rows;      /* UINT64_MAX = unknown */
+    uint64_t physical_rows;                       /* UINT64_MAX = unknown */
     const struct deletion_file_message *deletion; /* NULL = none */
-    uint64_t deleted_rows;       /* UINT64_MAX = unknown; 0 without a deletion file */
-    const struct fragment_message *message; /* as read */
+    uint64_t deleted_rows;                        /* UINT64_MAX = unknown; 0 without a deletion file */
+    const struct fragment_message *message;       /* as read */
 };
 
 struct base {
@@ -82,20 +82,20 @@ struct snapshot {
     struct table_location at;
     uint64_t version;
     int64_t timestamp_ns;
-    const char *manifest_path;   /* in the store */
+    const char *manifest_path; /* in the store */
     char etag[64];
-    bool v2_names;               /* naming scheme of the manifests */
+    bool v2_names; /* naming scheme of the manifests */
     struct manifest_message manifest;
     struct schema *schema;
-    uint32_t storage_version;    /* STORAGE_ of new files */
+    uint32_t storage_version; /* STORAGE_ of new files */
     struct fragment *fragments;
     size_t n_fragments;
     struct base *bases;
     size_t n_bases;
-    struct bytes index_section;  /* message bytes, empty = none or unreadable */
-    struct bytes transaction;    /* inline message bytes, empty = none */
+    struct bytes index_section;    /* message bytes, empty = none or unreadable */
+    struct bytes transaction;      /* inline message bytes, empty = none */
     struct external_rule external; /* copied */
-    struct block *bytes;         /* of the manifest */
+    struct block *bytes;           /* of the manifest */
     struct arena arena;
     _Atomic(uint32_t) refs;
     /* private caches of deletion vectors, row ids, opened base stores */
@@ -110,21 +110,23 @@ struct version_ref {
 };
 
 /* Open a version. NOT_FOUND (kinds DatasetNotFound, VersionNotFound, RefNotFound), NOT_SUPPORTED for unknown reader flags, CORRUPT. */
-pennon_status snapshot_open(const struct call *c, const struct table_location *at, const struct version_ref *ref, const struct external_rule *external,
-                            struct snapshot **out, pennon_error *err) CHECKED;
+pennon_status snapshot_open(const struct call *c, const struct table_location *at, const struct version_ref *ref,
+                            const struct external_rule *external, struct snapshot **out, pennon_error *err) CHECKED;
 struct snapshot *snapshot_retain(struct snapshot *s);
 void snapshot_release(struct snapshot *s); /* NULL is allowed */
 /* Parse the bytes of a manifest file (untrusted); for snapshot_open, tests and fuzzing. */
 pennon_status snapshot_parse(struct mem *m, struct block *file, const char *name, struct snapshot **out, pennon_error *err) CHECKED;
 
 /* Number of the latest version, 0 = no table. */
-pennon_status latest_version(const struct call *c, const struct table_location *at, uint64_t *version, bool *v2_names, pennon_error *err) CHECKED;
+pennon_status latest_version(const struct call *c, const struct table_location *at, uint64_t *version, bool *v2_names,
+                             pennon_error *err) CHECKED;
 /* All attached versions, ascending. Allocated in c->mem. */
 struct version_entry {
     uint64_t version;
     int64_t timestamp_ns;
 };
-pennon_status list_versions(const struct call *c, const struct table_location *at, uint64_t **versions, size_t *n, pennon_error *err) CHECKED;
+pennon_status list_versions(const struct call *c, const struct table_location *at, uint64_t **versions, size_t *n,
+                            pennon_error *err) CHECKED;
 
 struct ref_entry {
     char *name;
@@ -132,26 +134,36 @@ struct ref_entry {
     uint64_t version;
     uint64_t manifest_size;
 };
-pennon_status list_tags(const struct call *c, const struct table_location *at, struct ref_entry **out, size_t *n, pennon_error *err) CHECKED;
-pennon_status list_branches(const struct call *c, const struct table_location *at, struct ref_entry **out, size_t *n, pennon_error *err) CHECKED;
+pennon_status list_tags(const struct call *c, const struct table_location *at, struct ref_entry **out, size_t *n,
+                        pennon_error *err) CHECKED;
+pennon_status list_branches(const struct call *c, const struct table_location *at, struct ref_entry **out, size_t *n,
+                            pennon_error *err) CHECKED;
 void ref_entries_free(struct mem *m, struct ref_entry *entries, size_t n);
 
 /* Store and path of a data file, of a deletion file, of an object beside a data file; the external rule is applied. The store is retained for
  * the caller; the path is in c->mem. */
-pennon_status data_file_locate(const struct call *c, struct snapshot *s, const struct data_file *f, pennon_store **store, char **path, pennon_error *err) CHECKED;
+pennon_status data_file_locate(const struct call *c, struct snapshot *s, const struct data_file *f, pennon_store **store,
+                               char **path, pennon_error *err) CHECKED;
 
 /* Live rows of a fragment; reads what the manifest does not know (a data file's length through `length`, a deletion file). */
-typedef pennon_status (*file_length_fn)(void *ctx, const struct call *c, struct snapshot *s, const struct data_file *f, uint64_t *rows, pennon_error *err);
-pennon_status fragment_physical_rows(const struct call *c, struct snapshot *s, const struct fragment *f, file_length_fn length, void *ctx, uint64_t *rows, pennon_error *err) CHECKED;
-pennon_status fragment_live_rows(const struct call *c, struct snapshot *s, const struct fragment *f, file_length_fn length, void *ctx, uint64_t *rows, pennon_error *err) CHECKED;
-static inline bool snapshot_has_stable_ids(const struct snapshot *s) { return (s->manifest.reader_feature_flags & FLAG_STABLE_ROW_IDS) != 0; }
+typedef pennon_status (*file_length_fn)(void *ctx, const struct call *c, struct snapshot *s, const struct data_file *f,
+                                        uint64_t *rows, pennon_error *err);
+pennon_status fragment_physical_rows(const struct call *c, struct snapshot *s, const struct fragment *f, file_length_fn length,
+                                     void *ctx, uint64_t *rows, pennon_error *err) CHECKED;
+pennon_status fragment_live_rows(const struct call *c, struct snapshot *s, const struct fragment *f, file_length_fn length,
+                                 void *ctx, uint64_t *rows, pennon_error *err) CHECKED;
+static inline bool snapshot_has_stable_ids(const struct snapshot *s)
+{
+    return (s->manifest.reader_feature_flags & FLAG_STABLE_ROW_IDS) != 0;
+}
 const struct fragment *snapshot_find_fragment(const struct snapshot *s, uint64_t id); /* NULL = none */
 
 /* ---- deletion vectors ---- */
 
 struct deletion_vector; /* reference counted, immutable, thread safe */
 /* NULL in *out when the fragment has no deletions. Cached in the snapshot. CORRUPT: offsets >= physical rows (when known), counts that disagree. */
-pennon_status fragment_deletions(const struct call *c, struct snapshot *s, const struct fragment *f, struct deletion_vector **out, pennon_error *err) CHECKED;
+pennon_status fragment_deletions(const struct call *c, struct snapshot *s, const struct fragment *f, struct deletion_vector **out,
+                                 pennon_error *err) CHECKED;
 struct deletion_vector *deletion_vector_retain(struct deletion_vector *d);
 void deletion_vector_release(struct deletion_vector *d); /* NULL is allowed */
 uint64_t deletion_vector_count(const struct deletion_vector *d);
@@ -170,7 +182,8 @@ pennon_status roaring_check(struct bytes in, size_t *used, pennon_error *err) CH
 /* ---- row ids and lineage ---- */
 
 struct row_id_sequence; /* decoded, immutable */
-pennon_status row_id_sequence_parse(struct mem *m, struct bytes in, uint64_t expected, struct row_id_sequence **out, pennon_error *err) CHECKED;
+pennon_status row_id_sequence_parse(struct mem *m, struct bytes in, uint64_t expected, struct row_id_sequence **out,
+                                    pennon_error *err) CHECKED;
 void row_id_sequence_free(struct row_id_sequence *r);
 uint64_t row_id_sequence_length(const struct row_id_sequence *r);
 /* Ids of positions [start, start + n). */
@@ -178,20 +191,23 @@ void row_id_sequence_get(const struct row_id_sequence *r, uint64_t start, uint64
 /* Serialized form, chosen as official does. */
 pennon_status row_id_sequence_encode(struct mem *m, const uint64_t *ids, size_t n, struct buf *out, pennon_error *err) CHECKED;
 /* Cached per fragment; NULL when the table has no stable ids. */
-pennon_status fragment_row_ids(const struct call *c, struct snapshot *s, const struct fragment *f, const struct row_id_sequence **out, pennon_error *err) CHECKED;
+pennon_status fragment_row_ids(const struct call *c, struct snapshot *s, const struct fragment *f,
+                               const struct row_id_sequence **out, pennon_error *err) CHECKED;
 /* Fill out[0..n) for physical offsets [start, start + n): row ids, or addresses without stable ids. */
-pennon_status fragment_fill_row_ids(const struct call *c, struct snapshot *s, const struct fragment *f, uint64_t start, uint64_t n, uint64_t *out, pennon_error *err) CHECKED;
+pennon_status fragment_fill_row_ids(const struct call *c, struct snapshot *s, const struct fragment *f, uint64_t start, uint64_t n,
+                                    uint64_t *out, pennon_error *err) CHECKED;
 enum lineage { LINEAGE_CREATED_AT, LINEAGE_LAST_UPDATED_AT };
-pennon_status fragment_fill_versions(const struct call *c, struct snapshot *s, const struct fragment *f, enum lineage which, uint64_t start, uint64_t n,
-                                     uint64_t *out, pennon_error *err) CHECKED;
+pennon_status fragment_fill_versions(const struct call *c, struct snapshot *s, const struct fragment *f, enum lineage which,
+                                     uint64_t start, uint64_t n, uint64_t *out, pennon_error *err) CHECKED;
 #define ADDRESS_NONE UINT64_MAX
 /* Row ids -> addresses of live rows, ADDRESS_NONE for unknown or deleted ones. The index is built once a snapshot. CORRUPT on a doubled live id. */
-pennon_status resolve_row_ids(const struct call *c, struct snapshot *s, const uint64_t *ids, size_t n, uint64_t *addresses, pennon_error *err) CHECKED;
+pennon_status resolve_row_ids(const struct call *c, struct snapshot *s, const uint64_t *ids, size_t n, uint64_t *addresses,
+                              pennon_error *err) CHECKED;
 
 /* ---- commit ---- */
 
 struct commit_options {
-    uint32_t max_retries;            /* 20 */
+    uint32_t max_retries;                /* 20 */
     const struct field_pair *properties; /* transaction properties */
     size_t n_properties;
     bool stable_row_ids;             /* new tables */
@@ -199,7 +215,8 @@ struct commit_options {
     uint32_t storage_version;        /* new tables and overwrites; 0 = keep, or 2.1 */
     const struct field_pair *config; /* create and overwrite: keys to set */
     size_t n_config;
-    file_length_fn length;           /* rows of a data file, for tables whose manifests lack row counts; NULL = such tables are NOT_SUPPORTED */
+    file_length_fn
+        length; /* rows of a data file, for tables whose manifests lack row counts; NULL = such tables are NOT_SUPPORTED */
     void *length_ctx;
 };
 void commit_options_init(struct commit_options *o);
@@ -214,8 +231,8 @@ pennon_status data_file_name(char out[57], pennon_error *err) CHECKED;
  * COMMIT_UNKNOWN they must stay.
  * CONFLICT, CONFLICT_FINAL, COMMIT_UNKNOWN, ALREADY_EXISTS (create lost a race), NOT_SUPPORTED (unknown writer flags, a 0.1 table). */
 enum commit_operation { COMMIT_APPEND, COMMIT_OVERWRITE };
-pennon_status commit_fragments(const struct call *c, const struct table_location *at, struct snapshot *read, enum commit_operation op,
-                               const struct schema *schema, const struct fragment_message *fragments, size_t n, const struct commit_options *options,
-                               struct snapshot **out, pennon_error *err) CHECKED;
+pennon_status commit_fragments(const struct call *c, const struct table_location *at, struct snapshot *read,
+                               enum commit_operation op, const struct schema *schema, const struct fragment_message *fragments,
+                               size_t n, const struct commit_options *options, struct snapshot **out, pennon_error *err) CHECKED;
 
 #endif

@@ -35,13 +35,15 @@ uint32_t data_file_version(uint32_t major, uint32_t minor);
 /* STORAGE_ of the text in DataStorageFormat, 0 = unknown. */
 uint32_t storage_version_parse(struct bytes text);
 /* The manifest at `version`, whatever its naming scheme; `v2_first` says which name is tried first. NOT_FOUND when there is none. */
-pennon_status snapshot_read(const struct call *c, const struct table_location *at, uint64_t version, bool v2_first, const struct external_rule *external,
-                            struct snapshot **out, pennon_error *err) CHECKED;
+pennon_status snapshot_read(const struct call *c, const struct table_location *at, uint64_t version, bool v2_first,
+                            const struct external_rule *external, struct snapshot **out, pennon_error *err) CHECKED;
 /* Copies the rule for external paths into the snapshot; `rule` NULL = the default. */
 pennon_status snapshot_copy_rule(struct snapshot *s, const struct external_rule *rule, pennon_error *err) CHECKED;
-pennon_status table_location_copy(struct mem *m, const struct table_location *from, struct table_location *to, pennon_error *err) CHECKED;
+pennon_status table_location_copy(struct mem *m, const struct table_location *from, struct table_location *to,
+                                  pennon_error *err) CHECKED;
 /* Location of a branch (NULL or "main" = the main line) of the table that `at` belongs to. */
-pennon_status branch_location(struct mem *m, const struct table_location *at, const char *branch, struct table_location *out, pennon_error *err) CHECKED;
+pennon_status branch_location(struct mem *m, const struct table_location *at, const char *branch, struct table_location *out,
+                              pennon_error *err) CHECKED;
 /* Path of the main line's directory; in m. */
 char *root_path(struct mem *m, const struct table_location *at, pennon_error *err) CHECKED;
 bool branch_name_valid(const char *name);
@@ -53,7 +55,8 @@ void ref_entry_free(struct mem *m, struct ref_entry *e);
 /* Content of a tag or branch file; `out` gets all but the name. CORRUPT. */
 pennon_status ref_parse(struct mem *m, struct bytes file, bool tag, struct ref_entry *out, pennon_error *err) CHECKED;
 /* NOT_FOUND (RefNotFound), CORRUPT. Free with ref_entry_free. */
-pennon_status read_tag(const struct call *c, const struct table_location *at, const char *name, struct ref_entry *out, pennon_error *err) CHECKED;
+pennon_status read_tag(const struct call *c, const struct table_location *at, const char *name, struct ref_entry *out,
+                       pennon_error *err) CHECKED;
 
 /* Index of the base with the id, NO_BASE when there is none. */
 uint32_t snapshot_find_base(const struct snapshot *s, uint32_t id);
@@ -63,7 +66,8 @@ struct caches *caches_new(struct snapshot *s, pennon_error *err) CHECKED;
 void caches_free(struct snapshot *s);
 
 /* Store and directory of a base (NO_BASE = the table itself); the store is retained for the caller, the path is in c->mem. */
-pennon_status base_locate(const struct call *c, struct snapshot *s, uint32_t base, pennon_store **store, char **path, pennon_error *err) CHECKED;
+pennon_status base_locate(const struct call *c, struct snapshot *s, uint32_t base, pennon_store **store, char **path,
+                          pennon_error *err) CHECKED;
 
 /* ---- caches (snapshot_cache.c) ---- */
 
@@ -71,7 +75,8 @@ enum cache_kind { CACHE_DELETIONS, CACHE_ROW_IDS, CACHE_CREATED, CACHE_UPDATED, 
 /* The cached object of a fragment, or NULL. Lives as long as the snapshot. */
 void *cache_get(struct snapshot *s, enum cache_kind kind, const struct fragment *f);
 /* Puts `object` in; gives back what is in the cache now: another thread may have been first, then `object` is dropped. */
-pennon_status cache_put(struct snapshot *s, enum cache_kind kind, const struct fragment *f, void *object, void **out, pennon_error *err) CHECKED;
+pennon_status cache_put(struct snapshot *s, enum cache_kind kind, const struct fragment *f, void *object, void **out,
+                        pennon_error *err) CHECKED;
 
 struct row_index;
 struct row_index *cache_row_index(struct snapshot *s);
@@ -105,7 +110,8 @@ struct row_segment {
 
 /* Check a segment and fill all but `position`; data points into the message, tables are in the arena (NULL = no tables: only the length is
  * wanted). CORRUPT. */
-pennon_status row_segment_parse(struct arena *a, const struct segment_message *m, struct row_segment *out, pennon_error *err) CHECKED;
+pennon_status row_segment_parse(struct arena *a, const struct segment_message *m, struct row_segment *out,
+                                pennon_error *err) CHECKED;
 /* The number of ids alone, with the same checks. */
 pennon_status row_segment_length(const struct segment_message *m, uint64_t *n, pennon_error *err) CHECKED;
 /* Ids [first, first + n) of the segment. */
@@ -120,10 +126,12 @@ struct version_sequence;
 pennon_status version_sequence_parse(struct mem *m, struct bytes in, struct version_sequence **out, pennon_error *err) CHECKED;
 void version_sequence_free(struct version_sequence *v);
 /* Versions of positions [start, start + n). CORRUPT past the end of a sequence of several runs. */
-pennon_status version_sequence_get(const struct version_sequence *v, uint64_t start, uint64_t n, uint64_t *out, pennon_error *err) CHECKED;
+pennon_status version_sequence_get(const struct version_sequence *v, uint64_t start, uint64_t n, uint64_t *out,
+                                   pennon_error *err) CHECKED;
 
 /* From offsets in any order; doubles count once. */
-pennon_status deletion_vector_make(struct mem *m, const uint32_t *offsets, size_t n, struct deletion_vector **out, pennon_error *err) CHECKED;
+pennon_status deletion_vector_make(struct mem *m, const uint32_t *offsets, size_t n, struct deletion_vector **out,
+                                   pennon_error *err) CHECKED;
 /* First deleted offset >= `offset`, or UINT64_MAX. */
 uint64_t deletion_vector_next(const struct deletion_vector *d, uint64_t offset);
 

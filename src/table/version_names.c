@@ -82,7 +82,7 @@ struct version_name {
 };
 
 static const struct version_name VERSION_NAMES[] = {
-    {"0.1", STORAGE_LEGACY}, {"2.0", STORAGE_2_0}, {"2.1", STORAGE_2_1},    {"2.2", STORAGE_2_2},    {"2.3", STORAGE_2_3},
+    {"0.1", STORAGE_LEGACY}, {"2.0", STORAGE_2_0},       {"2.1", STORAGE_2_1},    {"2.2", STORAGE_2_2},  {"2.3", STORAGE_2_3},
     {"0.3", STORAGE_2_0},    {"legacy", STORAGE_LEGACY}, {"stable", STORAGE_2_1}, {"next", STORAGE_2_3},
 };
 

@@ -26,7 +26,8 @@ static bool see_latest(void *ctx, const pennon_object_info *info)
     return !(first && l->ordered && name.v2);
 }
 
-pennon_status latest_version(const struct call *c, const struct table_location *at, uint64_t *version, bool *v2_names, pennon_error *err)
+pennon_status latest_version(const struct call *c, const struct table_location *at, uint64_t *version, bool *v2_names,
+                             pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct latest l = {.ordered = store_is_ordered(at->store)};
@@ -66,7 +67,8 @@ static int compare_u64(const void *x, const void *y)
     return (*a > *b) - (*a < *b);
 }
 
-pennon_status list_versions(const struct call *c, const struct table_location *at, uint64_t **versions, size_t *n, pennon_error *err)
+pennon_status list_versions(const struct call *c, const struct table_location *at, uint64_t **versions, size_t *n,
+                            pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     pennon_error local;

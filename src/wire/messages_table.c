@@ -133,7 +133,8 @@ static const struct wire_field encoded_array_fields[] = {
 };
 static WIRE_TABLE(encoded_array_table, struct encoded_array_message, "EncodedU64Array", encoded_array_fields);
 
-static const struct wire_field holes_fields[] = {F(struct holes_message, 1, WIRE_U64, start), F(struct holes_message, 2, WIRE_U64, end),
+static const struct wire_field holes_fields[] = {F(struct holes_message, 1, WIRE_U64, start),
+                                                 F(struct holes_message, 2, WIRE_U64, end),
                                                  WIRE_SUB(struct holes_message, 3, holes, &encoded_array_table)};
 static WIRE_TABLE(holes_table, struct holes_message, "RangeWithHoles", holes_fields);
 
@@ -158,7 +159,8 @@ static const struct wire_field version_run_fields[] = {WIRE_SUB(struct version_r
                                                        F(struct version_run_message, 2, WIRE_U64, version)};
 static WIRE_TABLE(version_run_table, struct version_run_message, "RowDatasetVersionRun", version_run_fields);
 
-static const struct wire_field version_sequence_fields[] = {WIRE_SUBS(struct version_sequence_message, 1, runs, &version_run_table)};
+static const struct wire_field version_sequence_fields[] = {
+    WIRE_SUBS(struct version_sequence_message, 1, runs, &version_run_table)};
 WIRE_TABLE(version_sequence_table, struct version_sequence_message, "RowDatasetVersionSequence", version_sequence_fields);
 
 /* ---- transactions ---- */
@@ -175,15 +177,32 @@ static const struct wire_field overwrite_fields[] = {
 };
 WIRE_TABLE(overwrite_table, struct overwrite_message, "Overwrite", overwrite_fields);
 
-#define OPERATION(tag) \
-    {(tag), WIRE_BYTES, WIRE_ONEOF, offsetof(struct transaction_message, operation) + ((tag) - OPERATION_APPEND) * sizeof(struct bytes), \
-     offsetof(struct transaction_message, which), NULL}
+#define OPERATION(tag)                                                                                         \
+    {                                                                                                          \
+        (tag), WIRE_BYTES, WIRE_ONEOF,                                                                         \
+            offsetof(struct transaction_message, operation) + ((tag)-OPERATION_APPEND) * sizeof(struct bytes), \
+            offsetof(struct transaction_message, which), NULL                                                  \
+    }
 static const struct wire_field transaction_fields[] = {
     F(struct transaction_message, 1, WIRE_U64, read_version),
     F(struct transaction_message, 2, WIRE_BYTES, uuid),
     F(struct transaction_message, 3, WIRE_BYTES, tag),
     WIRE_SUBS(struct transaction_message, 4, properties, &map_entry_table),
-    OPERATION(100), OPERATION(101), OPERATION(102), OPERATION(103), OPERATION(104), OPERATION(105), OPERATION(106), OPERATION(107),
-    OPERATION(108), OPERATION(109), OPERATION(110), OPERATION(111), OPERATION(112), OPERATION(113), OPERATION(114), OPERATION(115),
+    OPERATION(100),
+    OPERATION(101),
+    OPERATION(102),
+    OPERATION(103),
+    OPERATION(104),
+    OPERATION(105),
+    OPERATION(106),
+    OPERATION(107),
+    OPERATION(108),
+    OPERATION(109),
+    OPERATION(110),
+    OPERATION(111),
+    OPERATION(112),
+    OPERATION(113),
+    OPERATION(114),
+    OPERATION(115),
 };
 WIRE_TABLE(transaction_table, struct transaction_message, "Transaction", transaction_fields);

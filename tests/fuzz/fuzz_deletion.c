@@ -5,9 +5,9 @@
 
 #include "table/table_private.h"
 
-#define REQUIRE(cond)                                                                                                  \
-    do {                                                                                                               \
-        if (!(cond)) abort();                                                                                          \
+#define REQUIRE(cond)         \
+    do {                      \
+        if (!(cond)) abort(); \
     } while (0)
 
 static void use_vector(const struct deletion_vector *d)
@@ -40,7 +40,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct mem *mem = mem_new(NULL, UINT64_C(64) << 20, NULL, &err);
     if (mem == NULL) return 0;
     struct bytes in = bytes_of(data, size);
-    pennon_status st = size > 0 && data[0] == 'A' ? deletion_array_parse(mem, in, &d, &err) : deletion_bitmap_parse(mem, in, &d, &err);
+    pennon_status st =
+        size > 0 && data[0] == 'A' ? deletion_array_parse(mem, in, &d, &err) : deletion_bitmap_parse(mem, in, &d, &err);
     if (st == PENNON_OK) {
         use_vector(d);
         if (data[0] != 'A') REQUIRE(roaring_check(in, &used, &err) == PENNON_OK && used <= size);

@@ -6,9 +6,9 @@
 
 #include "table/table_private.h"
 
-#define REQUIRE(cond)                                                                                                  \
-    do {                                                                                                               \
-        if (!(cond)) abort();                                                                                          \
+#define REQUIRE(cond)         \
+    do {                      \
+        if (!(cond)) abort(); \
     } while (0)
 
 static void use_fragment(struct mem *m, const struct snapshot *s, const struct fragment *f, pennon_error *err)

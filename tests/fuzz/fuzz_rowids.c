@@ -5,9 +5,9 @@
 
 #include "table/table_private.h"
 
-#define REQUIRE(cond)                                                                                                  \
-    do {                                                                                                               \
-        if (!(cond)) abort();                                                                                          \
+#define REQUIRE(cond)         \
+    do {                      \
+        if (!(cond)) abort(); \
     } while (0)
 
 #define SOME 512u

@@ -59,10 +59,16 @@ static inline int table_teardown(void **state)
 #define table_ok(t, call) assert_ok(&(t)->base, call)
 
 /* One int64 column "x" with the id 0. */
-static struct field_message one_field = {
-    .name = {(const uint8_t *)"x", 1}, .id = 0, .parent_id = -1, .logical_type = {(const uint8_t *)"int64", 5}, .nullable = true, .encoding = 1};
-static struct writer_version_message test_writer = {.library = {(const uint8_t *)"lance", 5}, .version = {(const uint8_t *)"8.0.0", 5}};
-static struct data_format_message format_2_1 = {.file_format = {(const uint8_t *)"lance", 5}, .version = {(const uint8_t *)"2.1", 3}};
+static struct field_message one_field = {.name = {(const uint8_t *)"x", 1},
+                                         .id = 0,
+                                         .parent_id = -1,
+                                         .logical_type = {(const uint8_t *)"int64", 5},
+                                         .nullable = true,
+                                         .encoding = 1};
+static struct writer_version_message test_writer = {.library = {(const uint8_t *)"lance", 5},
+                                                    .version = {(const uint8_t *)"8.0.0", 5}};
+static struct data_format_message format_2_1 = {.file_format = {(const uint8_t *)"lance", 5},
+                                                .version = {(const uint8_t *)"2.1", 3}};
 
 static inline struct manifest_message plain_manifest(uint64_t version)
 {
@@ -80,7 +86,8 @@ static inline void put_section(struct fixture *f, struct buf *out, struct bytes 
 }
 
 /* The bytes of a manifest file. Sections of size 0 are left out; the message's offsets are set. */
-static inline void manifest_bytes(struct fixture *f, struct manifest_message *m, struct bytes index, struct bytes transaction, struct buf *out)
+static inline void manifest_bytes(struct fixture *f, struct manifest_message *m, struct bytes index, struct bytes transaction,
+                                  struct buf *out)
 {
     struct buf message;
     uint64_t position;

@@ -16,8 +16,14 @@ struct piece {
 
 static void make_piece(struct piece *p, const char *name, uint64_t rows)
 {
-    p->file = (struct data_file_message){.path = bytes_str(name), .fields = id_0, .n_fields = 1, .column_indices = id_0, .n_column_indices = 1,
-                                         .file_major_version = 2, .file_minor_version = 1, .file_size_bytes = 100};
+    p->file = (struct data_file_message){.path = bytes_str(name),
+                                         .fields = id_0,
+                                         .n_fields = 1,
+                                         .column_indices = id_0,
+                                         .n_column_indices = 1,
+                                         .file_major_version = 2,
+                                         .file_minor_version = 1,
+                                         .file_size_bytes = 100};
     p->fragment = (struct fragment_message){.id = 77, .files = &p->file, .n_files = 1, .physical_rows = rows};
 }
 
@@ -28,8 +34,8 @@ static struct schema *one_column(struct fixture *f)
     return s;
 }
 
-static pennon_status commit(struct table_fixture *t, const struct table_location *at, struct snapshot *read, enum commit_operation op, const struct piece *p,
-                            const struct commit_options *o, struct snapshot **out)
+static pennon_status commit(struct table_fixture *t, const struct table_location *at, struct snapshot *read,
+                            enum commit_operation op, const struct piece *p, const struct commit_options *o, struct snapshot **out)
 {
     struct commit_options options;
     commit_options_init(&options);
@@ -117,8 +123,8 @@ static void test_table_commit__create(void **state)
         assert_int_equal(got[1], 9);
         /* The transaction file holds the same bytes as the section. */
         struct block *txn = NULL;
-        char *path = mem_printf(t->base.mem, &t->base.err, "%s/_transactions/%.*s", at.path, (int)again->manifest.transaction_file.size,
-                                (const char *)again->manifest.transaction_file.data);
+        char *path = mem_printf(t->base.mem, &t->base.err, "%s/_transactions/%.*s", at.path,
+                                (int)again->manifest.transaction_file.size, (const char *)again->manifest.transaction_file.data);
         table_ok(t, store_get(&t->call, t->store, path, 1 << 20, &txn, &t->base.err));
         assert_true(bytes_equal(bytes_of(txn->data, txn->size), again->transaction));
         block_release(txn);
@@ -211,13 +217,22 @@ static void test_table_commit__append_and_overwrite(void **state)
 static void test_table_commit__keeps_what_it_does_not_know(void **state)
 {
     struct table_fixture *t = *state;
-    struct index_metadata_message index = {.name = bytes_str("i"), .fields = id_0, .n_fields = 1, .unknown = bytes_of("\xf8\x07\x01", 3)};
+    struct index_metadata_message index = {
+        .name = bytes_str("i"), .fields = id_0, .n_fields = 1, .unknown = bytes_of("\xf8\x07\x01", 3)};
     struct index_section_message section = {.indices = &index, .n_indices = 1};
     struct base_path_message base = {.id = 5, .path = bytes_str("memory://b"), .unknown = bytes_of("\xf8\x07\x02", 3)};
     struct deletion_file_message gone = {.file_type = 1, .id = 9, .num_deleted_rows = 2, .unknown = bytes_of("\xf8\x07\x03", 3)};
-    struct data_file_message file = {.path = bytes_str("old.lance"), .fields = (int32_t[]){0, -2}, .n_fields = 2, .column_indices = (int32_t[]){0, 1}, .n_column_indices = 2,
-                                     .file_major_version = 2, .file_minor_version = 1, .file_size_bytes = 4, .unknown = bytes_of("\xf8\x07\x04", 3)};
-    struct fragment_message fragment = {.id = 3, .files = &file, .n_files = 1, .physical_rows = 8, .deletion_file = &gone, .unknown = bytes_of("\xf8\x07\x05", 3)};
+    struct data_file_message file = {.path = bytes_str("old.lance"),
+                                     .fields = (int32_t[]){0, -2},
+                                     .n_fields = 2,
+                                     .column_indices = (int32_t[]){0, 1},
+                                     .n_column_indices = 2,
+                                     .file_major_version = 2,
+                                     .file_minor_version = 1,
+                                     .file_size_bytes = 4,
+                                     .unknown = bytes_of("\xf8\x07\x04", 3)};
+    struct fragment_message fragment = {
+        .id = 3, .files = &file, .n_files = 1, .physical_rows = 8, .deletion_file = &gone, .unknown = bytes_of("\xf8\x07\x05", 3)};
     struct map_entry pair = {.key = bytes_str("a"), .value = bytes_str("b")};
     struct field_message field = one_field;
     struct manifest_message m = plain_manifest(4);
@@ -281,7 +296,8 @@ static void test_table_commit__keeps_what_it_does_not_know(void **state)
     snapshot_release(s);
 }
 
-static pennon_status twelve_rows(void *ctx, const struct call *c, struct snapshot *s, const struct data_file *f, uint64_t *rows, pennon_error *err)
+static pennon_status twelve_rows(void *ctx, const struct call *c, struct snapshot *s, const struct data_file *f, uint64_t *rows,
+                                 pennon_error *err)
 {
     UNUSED(c);
     UNUSED(s);
@@ -465,7 +481,8 @@ static void test_table_conflict__matrix(void **state)
                 make_piece(&p, "b.lance", 3);
                 pennon_status want = mine ? CONFLICTS[i].overwrite : CONFLICTS[i].append;
                 pennon_status st = commit(t, &t->at, s, mine ? COMMIT_OVERWRITE : COMMIT_APPEND, &p, NULL, &next);
-                if (st != want) fail_msg("operation %u, mine %d: status %d (%s)", CONFLICTS[i].which, mine, st, st ? t->base.err.message : "");
+                if (st != want)
+                    fail_msg("operation %u, mine %d: status %d (%s)", CONFLICTS[i].which, mine, st, st ? t->base.err.message : "");
                 if (st == PENNON_CONFLICT) assert_string_equal(t->base.err.kind, "RetryableCommitConflict");
                 if (st == PENNON_CONFLICT_FINAL) assert_string_equal(t->base.err.kind, "IncompatibleTransaction");
                 if (st == PENNON_OK) {
@@ -530,10 +547,14 @@ static void test_table_conflict__config_keys(void **state)
 static void test_table_conflict__schema_changes(void **state)
 {
     struct table_fixture *t = *state;
-    struct field_message dropped[] = {{.name = bytes_str("y"), .id = 1, .parent_id = -1, .logical_type = bytes_str("int64"), .nullable = true}};
-    struct field_message added[] = {one_field, {.name = bytes_str("y"), .id = 1, .parent_id = -1, .logical_type = bytes_str("int64"), .nullable = true}};
-    struct field_message added_not_null[] = {one_field, {.name = bytes_str("y"), .id = 1, .parent_id = -1, .logical_type = bytes_str("int64")}};
-    struct field_message cast[] = {{.name = bytes_str("x"), .id = 1, .parent_id = -1, .logical_type = bytes_str("string"), .nullable = true}};
+    struct field_message dropped[] = {
+        {.name = bytes_str("y"), .id = 1, .parent_id = -1, .logical_type = bytes_str("int64"), .nullable = true}};
+    struct field_message added[] = {
+        one_field, {.name = bytes_str("y"), .id = 1, .parent_id = -1, .logical_type = bytes_str("int64"), .nullable = true}};
+    struct field_message added_not_null[] = {
+        one_field, {.name = bytes_str("y"), .id = 1, .parent_id = -1, .logical_type = bytes_str("int64")}};
+    struct field_message cast[] = {
+        {.name = bytes_str("x"), .id = 1, .parent_id = -1, .logical_type = bytes_str("string"), .nullable = true}};
     struct field_message not_null[] = {one_field};
     struct field_message renamed[] = {one_field};
     not_null[0].nullable = false;
@@ -543,8 +564,12 @@ static void test_table_conflict__schema_changes(void **state)
         struct field_message *fields;
         size_t n;
         pennon_status st;
-    } cases[] = {{"dropped", dropped, 1, PENNON_OK}, {"added", added, 2, PENNON_OK}, {"added not null", added_not_null, 2, PENNON_CONFLICT},
-                 {"cast", cast, 1, PENNON_CONFLICT}, {"set not null", not_null, 1, PENNON_CONFLICT}, {"renamed", renamed, 1, PENNON_OK}};
+    } cases[] = {{"dropped", dropped, 1, PENNON_OK},
+                 {"added", added, 2, PENNON_OK},
+                 {"added not null", added_not_null, 2, PENNON_CONFLICT},
+                 {"cast", cast, 1, PENNON_CONFLICT},
+                 {"set not null", not_null, 1, PENNON_CONFLICT},
+                 {"renamed", renamed, 1, PENNON_OK}};
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct manifest_message m = plain_manifest(2);
         struct piece p;
@@ -587,7 +612,9 @@ static void test_table_conflict__strict_overwrite_and_old_reads(void **state)
     assert_int_equal(next->version, 4);
     snapshot_release(next);
     assert_int_equal(commit(t, &t->at, two, COMMIT_APPEND, &p, NULL, &next), PENNON_CONFLICT_FINAL);
-    assert_string_equal(t->base.err.message, "Incompatible transaction: This Append transaction is incompatible with concurrent transaction Overwrite at version 4.");
+    assert_string_equal(
+        t->base.err.message,
+        "Incompatible transaction: This Append transaction is incompatible with concurrent transaction Overwrite at version 4.");
     snapshot_release(one);
     snapshot_release(two);
 }
@@ -693,7 +720,8 @@ static void faulty_close(struct table_fixture *t, struct faulty *x)
 static void test_table_fault__every_call(void **state)
 {
     struct table_fixture *t = *state;
-    static const enum fault_kind kinds[] = {FAULT_FAIL, FAULT_LOST_REPLY, FAULT_TORN_WRITE, FAULT_SHORT_READ, FAULT_ENOSPC, FAULT_POWER_LOSS};
+    static const enum fault_kind kinds[] = {FAULT_FAIL,       FAULT_LOST_REPLY, FAULT_TORN_WRITE,
+                                            FAULT_SHORT_READ, FAULT_ENOSPC,     FAULT_POWER_LOSS};
     unsigned landed_after_failure = 0, unknown = 0, failed = 0;
     for (size_t k = 0; k < ARRAY_LEN(kinds); k++) {
         for (uint64_t nth = 0;; nth++) {
@@ -710,7 +738,8 @@ static void test_table_fault__every_call(void **state)
             if (kinds[k] == FAULT_POWER_LOSS) fault_store_restart(x.at.store, nth * 7 + 1);
             s = NULL;
             pennon_status opened = snapshot_open(&t->call, &x.at, NULL, NULL, &s, &t->base.err);
-            if (opened != PENNON_OK) fail_msg("kind %d call %" PRIu64 ": commit gave %d, then: %s", kinds[k], nth, st, t->base.err.message);
+            if (opened != PENNON_OK)
+                fail_msg("kind %d call %" PRIu64 ": commit gave %d, then: %s", kinds[k], nth, st, t->base.err.message);
             bool there = s->n_fragments == 2;
             assert_true(s->version == (there ? 2u : 1u));
             if (st == PENNON_OK) assert_true(there);

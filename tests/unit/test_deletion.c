@@ -180,7 +180,8 @@ static void test_table_deletion__roaring_containers(void **state)
     for (uint32_t i = 0; i < sizeof gone; i++) assert_int_equal(deletion_vector_contains(d, i), gone[i]);
     deletion_vector_release(d);
     /* Cut anywhere it is refused. */
-    for (size_t n = 0; n < file.size; n += n < 64 ? 1 : 997) assert_int_equal(roaring_check(bytes_of(file.data, n), &used, &f->err), PENNON_CORRUPT);
+    for (size_t n = 0; n < file.size; n += n < 64 ? 1 : 997)
+        assert_int_equal(roaring_check(bytes_of(file.data, n), &used, &f->err), PENNON_CORRUPT);
 }
 
 /* The example of the format: 5001 rows, one bitmap container. */
@@ -234,7 +235,8 @@ static void test_table_deletion__roaring_refused(void **state)
 {
     struct fixture *f = *state;
     static const uint16_t descending[] = {5, 4}, equal[] = {5, 5};
-    static const uint16_t no_runs[] = {0}, touching[] = {2, 0, 3, 4, 0}, overlong[] = {1, 65535, 1}, descending_runs[] = {2, 9, 0, 3, 0};
+    static const uint16_t no_runs[] = {0}, touching[] = {2, 0, 3, 4, 0}, overlong[] = {1, 65535, 1},
+                          descending_runs[] = {2, 9, 0, 3, 0};
     static const struct {
         const char *what;
         const uint16_t *body;
@@ -242,8 +244,12 @@ static void test_table_deletion__roaring_refused(void **state)
         uint32_t cardinality;
         bool runs;
     } cases[] = {
-        {"descending array", descending, 2, 2, false}, {"equal values", equal, 2, 2, false},        {"no runs", no_runs, 1, 1, true},
-        {"touching runs", touching, 5, 5, true},       {"run past the end", overlong, 3, 2, true},  {"descending runs", descending_runs, 5, 2, true},
+        {"descending array", descending, 2, 2, false},
+        {"equal values", equal, 2, 2, false},
+        {"no runs", no_runs, 1, 1, true},
+        {"touching runs", touching, 5, 5, true},
+        {"run past the end", overlong, 3, 2, true},
+        {"descending runs", descending_runs, 5, 2, true},
         {"wrong count", touching, 3, 9, true},
     };
     size_t used;
@@ -272,7 +278,10 @@ static void test_table_deletion__roaring_refused(void **state)
 
 /* ---- Arrow files ---- */
 
-static pennon_status write_to_buf(void *ctx, const void *bytes, size_t n, pennon_error *err) { return buf_append(ctx, bytes, n, err); }
+static pennon_status write_to_buf(void *ctx, const void *bytes, size_t n, pennon_error *err)
+{
+    return buf_append(ctx, bytes, n, err);
+}
 
 struct arrow_case {
     const char *what;
@@ -310,7 +319,8 @@ static void write_arrow(struct fixture *f, const struct arrow_case *k, struct bu
     assert_non_null(w);
     for (unsigned i = 0; i < k->batches; i++) {
         for (size_t v = 0; v < ARRAY_LEN(values); v++) {
-            assert_ok(f, k->null_value && v == 2 ? builder_append_null(builder_child(b, 0), &f->err) : builder_append_uint(builder_child(b, 0), values[v], &f->err));
+            assert_ok(f, k->null_value && v == 2 ? builder_append_null(builder_child(b, 0), &f->err)
+                                                 : builder_append_uint(builder_child(b, 0), values[v], &f->err));
             assert_ok(f, builder_append_row(b, &f->err));
         }
         assert_ok(f, builder_finish(b, &batch, &f->err));
@@ -360,10 +370,14 @@ static void test_table_deletion__arrow_hostile(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FIXTURE_TEST(test_table_deletion__operations),        FIXTURE_TEST(test_table_deletion__empty),
-        FIXTURE_TEST(test_table_deletion__roaring_containers), FIXTURE_TEST(test_table_deletion__roaring_example),
-        FIXTURE_TEST(test_table_deletion__roaring_bomb),      FIXTURE_TEST(test_table_deletion__roaring_refused),
-        FIXTURE_TEST(test_table_deletion__arrow),             FIXTURE_TEST(test_table_deletion__arrow_hostile),
+        FIXTURE_TEST(test_table_deletion__operations),
+        FIXTURE_TEST(test_table_deletion__empty),
+        FIXTURE_TEST(test_table_deletion__roaring_containers),
+        FIXTURE_TEST(test_table_deletion__roaring_example),
+        FIXTURE_TEST(test_table_deletion__roaring_bomb),
+        FIXTURE_TEST(test_table_deletion__roaring_refused),
+        FIXTURE_TEST(test_table_deletion__arrow),
+        FIXTURE_TEST(test_table_deletion__arrow_hostile),
     };
     return cmocka_run_group_tests_name("deletion", tests, NULL, NULL);
 }

@@ -120,19 +120,46 @@ static int32_t id_0[] = {0};
 static int32_t id_minus_1[] = {-1};
 static int32_t ids_negative[] = {-2, -3, 0};
 static int32_t columns_3[] = {0, 1, -1};
-static struct data_file_message good_file[] = {
-    {.path = {(const uint8_t *)"a.lance", 7}, .fields = id_0, .n_fields = 1, .column_indices = id_0, .n_column_indices = 1, .file_major_version = 2, .file_minor_version = 1, .file_size_bytes = 9}};
-static struct data_file_message no_path[] = {{.fields = id_0, .n_fields = 1, .column_indices = id_0, .n_column_indices = 1, .file_major_version = 2}};
-static struct data_file_message few_columns[] = {{.path = {(const uint8_t *)"a", 1}, .fields = id_0, .n_fields = 1, .file_major_version = 2}};
-static struct data_file_message old_file[] = {{.path = {(const uint8_t *)"a", 1}, .fields = id_0, .n_fields = 1, .file_minor_version = 2}};
-static struct data_file_message minus_1[] = {
-    {.path = {(const uint8_t *)"a", 1}, .fields = id_minus_1, .n_fields = 1, .column_indices = id_0, .n_column_indices = 1, .file_major_version = 2}};
-static struct data_file_message tombstones[] = {
-    {.path = {(const uint8_t *)"a", 1}, .fields = ids_negative, .n_fields = 3, .column_indices = columns_3, .n_column_indices = 3, .file_major_version = 2}};
-static struct data_file_message nul_path[] = {
-    {.path = {(const uint8_t *)"a\0b", 3}, .fields = id_0, .n_fields = 1, .column_indices = id_0, .n_column_indices = 1, .file_major_version = 2}};
-static struct data_file_message no_base[] = {{.path = {(const uint8_t *)"a", 1}, .fields = id_0, .n_fields = 1, .column_indices = id_0, .n_column_indices = 1,
-                                              .file_major_version = 2, .has_base_id = true, .base_id = 4}};
+static struct data_file_message good_file[] = {{.path = {(const uint8_t *)"a.lance", 7},
+                                                .fields = id_0,
+                                                .n_fields = 1,
+                                                .column_indices = id_0,
+                                                .n_column_indices = 1,
+                                                .file_major_version = 2,
+                                                .file_minor_version = 1,
+                                                .file_size_bytes = 9}};
+static struct data_file_message no_path[] = {
+    {.fields = id_0, .n_fields = 1, .column_indices = id_0, .n_column_indices = 1, .file_major_version = 2}};
+static struct data_file_message few_columns[] = {
+    {.path = {(const uint8_t *)"a", 1}, .fields = id_0, .n_fields = 1, .file_major_version = 2}};
+static struct data_file_message old_file[] = {
+    {.path = {(const uint8_t *)"a", 1}, .fields = id_0, .n_fields = 1, .file_minor_version = 2}};
+static struct data_file_message minus_1[] = {{.path = {(const uint8_t *)"a", 1},
+                                              .fields = id_minus_1,
+                                              .n_fields = 1,
+                                              .column_indices = id_0,
+                                              .n_column_indices = 1,
+                                              .file_major_version = 2}};
+static struct data_file_message tombstones[] = {{.path = {(const uint8_t *)"a", 1},
+                                                 .fields = ids_negative,
+                                                 .n_fields = 3,
+                                                 .column_indices = columns_3,
+                                                 .n_column_indices = 3,
+                                                 .file_major_version = 2}};
+static struct data_file_message nul_path[] = {{.path = {(const uint8_t *)"a\0b", 3},
+                                               .fields = id_0,
+                                               .n_fields = 1,
+                                               .column_indices = id_0,
+                                               .n_column_indices = 1,
+                                               .file_major_version = 2}};
+static struct data_file_message no_base[] = {{.path = {(const uint8_t *)"a", 1},
+                                              .fields = id_0,
+                                              .n_fields = 1,
+                                              .column_indices = id_0,
+                                              .n_column_indices = 1,
+                                              .file_major_version = 2,
+                                              .has_base_id = true,
+                                              .base_id = 4}};
 static struct deletion_file_message five_deleted = {.num_deleted_rows = 5};
 static struct deletion_file_message base_deleted = {.num_deleted_rows = 1, .has_base_id = true, .base_id = 9};
 
@@ -153,9 +180,15 @@ static const struct fragment_case FRAGMENTS[] = {
     {"field id -1", {{.files = minus_1, .n_files = 1}}, 1, PENNON_CORRUPT},
     {"unknown base", {{.files = no_base, .n_files = 1}}, 1, PENNON_CORRUPT},
     {"too many rows", {{.files = good_file, .n_files = 1, .physical_rows = UINT64_C(1) << 32}}, 1, PENNON_CORRUPT},
-    {"more deleted than there are", {{.files = good_file, .n_files = 1, .physical_rows = 4, .deletion_file = &five_deleted}}, 1, PENNON_CORRUPT},
+    {"more deleted than there are",
+     {{.files = good_file, .n_files = 1, .physical_rows = 4, .deletion_file = &five_deleted}},
+     1,
+     PENNON_CORRUPT},
     {"all deleted", {{.files = good_file, .n_files = 1, .physical_rows = 5, .deletion_file = &five_deleted}}, 1, PENNON_OK},
-    {"unknown base of a deletion file", {{.files = good_file, .n_files = 1, .physical_rows = 5, .deletion_file = &base_deleted}}, 1, PENNON_CORRUPT},
+    {"unknown base of a deletion file",
+     {{.files = good_file, .n_files = 1, .physical_rows = 5, .deletion_file = &base_deleted}},
+     1,
+     PENNON_CORRUPT},
 };
 
 static void test_table_manifest__fragments(void **state)
@@ -178,7 +211,8 @@ static void test_table_manifest__counts_of_old_writers(void **state)
 {
     struct fixture *f = *state;
     struct deletion_file_message unknown = {0};
-    struct fragment_message list[] = {{.files = good_file, .n_files = 1, .physical_rows = 90}, {.id = 1, .files = good_file, .n_files = 1, .deletion_file = &unknown}};
+    struct fragment_message list[] = {{.files = good_file, .n_files = 1, .physical_rows = 90},
+                                      {.id = 1, .files = good_file, .n_files = 1, .deletion_file = &unknown}};
     struct manifest_message m = plain_manifest(1);
     struct snapshot *s = NULL;
     m.fragments = list;
@@ -204,8 +238,9 @@ static void test_table_manifest__storage_version(void **state)
     static const struct {
         const char *text;
         uint32_t version; /* 0 = refused */
-    } texts[] = {{"0.1", STORAGE_LEGACY}, {"2.0", STORAGE_2_0}, {"2.2", STORAGE_2_2}, {"2.3", STORAGE_2_3}, {"stable", STORAGE_2_1},
-                 {"next", STORAGE_2_3},   {"legacy", STORAGE_LEGACY}, {"0.3", STORAGE_2_0}, {"3.0", 0}, {"", 0}};
+    } texts[] = {
+        {"0.1", STORAGE_LEGACY}, {"2.0", STORAGE_2_0},       {"2.2", STORAGE_2_2}, {"2.3", STORAGE_2_3}, {"stable", STORAGE_2_1},
+        {"next", STORAGE_2_3},   {"legacy", STORAGE_LEGACY}, {"0.3", STORAGE_2_0}, {"3.0", 0},           {"", 0}};
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
         struct data_format_message format = {.version = bytes_str(texts[i].text)};
         struct manifest_message m = plain_manifest(1);
@@ -216,7 +251,8 @@ static void test_table_manifest__storage_version(void **state)
         snapshot_release(s);
     }
     /* Absent: from the files, all alike; from flag 4 without files. */
-    struct fragment_message list[] = {{.files = old_file, .n_files = 1, .physical_rows = 1}, {.id = 1, .files = good_file, .n_files = 1, .physical_rows = 1}};
+    struct fragment_message list[] = {{.files = old_file, .n_files = 1, .physical_rows = 1},
+                                      {.id = 1, .files = good_file, .n_files = 1, .physical_rows = 1}};
     struct manifest_message m = plain_manifest(1);
     struct snapshot *s = NULL;
     m.data_format = NULL;
@@ -240,7 +276,8 @@ static void test_table_manifest__storage_version(void **state)
 static void test_table_manifest__bases(void **state)
 {
     struct fixture *f = *state;
-    struct base_path_message bases[] = {{.id = 4, .path = bytes_str("/a"), .is_dataset_root = true}, {.id = 0, .path = bytes_str("/b"), .has_name = true, .name = bytes_str("n")},
+    struct base_path_message bases[] = {{.id = 4, .path = bytes_str("/a"), .is_dataset_root = true},
+                                        {.id = 0, .path = bytes_str("/b"), .has_name = true, .name = bytes_str("n")},
                                         {.id = 4, .path = bytes_str("/c")}};
     struct fragment_message list[] = {{.files = no_base, .n_files = 1, .physical_rows = 1}};
     struct manifest_message m = plain_manifest(1);
@@ -261,8 +298,9 @@ static void test_table_manifest__bases(void **state)
 static void test_table_manifest__stable_ids_on_every_fragment(void **state)
 {
     struct fixture *f = *state;
-    struct fragment_message list[] = {{.files = good_file, .n_files = 1, .physical_rows = 1, .row_ids_which = 5, .inline_row_ids = bytes_str("\x0a")},
-                                      {.id = 1, .files = good_file, .n_files = 1, .physical_rows = 1}};
+    struct fragment_message list[] = {
+        {.files = good_file, .n_files = 1, .physical_rows = 1, .row_ids_which = 5, .inline_row_ids = bytes_str("\x0a")},
+        {.id = 1, .files = good_file, .n_files = 1, .physical_rows = 1}};
     struct manifest_message m = plain_manifest(1);
     struct snapshot *s = NULL;
     m.fragments = list;

@@ -3,7 +3,8 @@
 #include "table/table_private.h"
 #include "table_fixture.h"
 
-static pennon_status parse_ids(struct fixture *f, struct segment_message *segments, size_t n, uint64_t expected, struct row_id_sequence **out)
+static pennon_status parse_ids(struct fixture *f, struct segment_message *segments, size_t n, uint64_t expected,
+                               struct row_id_sequence **out)
 {
     struct row_id_sequence_message m = {.segments = segments, .n_segments = n};
     f->buf.size = 0;
@@ -114,8 +115,12 @@ static void test_table_row_ids__several_segments(void **state)
     struct holes_message with_holes = {.start = 10, .end = 14, .holes = &holes};
     struct bitmap_range_message bitmap = {.start = 10, .end = 20, .bitmap = bytes_of("\xef\x03", 2)};
     struct segment_message segments[] = {
-        {.which = SEGMENT_RANGE, .range = &empty},  {.which = SEGMENT_ARRAY, .array = &array}, {.which = SEGMENT_RANGE, .range = &range},
-        {.which = SEGMENT_HOLES, .range_with_holes = &with_holes}, {.which = SEGMENT_BITMAP, .range_with_bitmap = &bitmap}, {.which = SEGMENT_RANGE, .range = &empty},
+        {.which = SEGMENT_RANGE, .range = &empty},
+        {.which = SEGMENT_ARRAY, .array = &array},
+        {.which = SEGMENT_RANGE, .range = &range},
+        {.which = SEGMENT_HOLES, .range_with_holes = &with_holes},
+        {.which = SEGMENT_BITMAP, .range_with_bitmap = &bitmap},
+        {.which = SEGMENT_RANGE, .range = &empty},
     };
     static const uint64_t want[] = {103, 100, 109, 5, 6, 7, 10, 11, 13, 10, 11, 12, 13, 15, 16, 17, 18, 19};
     struct row_id_sequence *r = NULL;
@@ -154,15 +159,20 @@ static void test_table_row_ids__hostile(void **state)
     struct fixture *f = *state;
     struct u64_range_message backwards = {.start = 8, .end = 5}, huge = {.start = 0, .end = UINT64_MAX};
     struct u_array_message odd = {.offsets = bytes_of("\x01\x00\x02", 3)}, desc = {.offsets = bytes_of("\x02\x00\x01\x00", 4)};
-    struct u_array_message outside = {.base = 50, .offsets = bytes_of("\x01\x00", 2)}, over = {.base = UINT64_MAX, .offsets = bytes_of("\x01\x00", 2)};
+    struct u_array_message outside = {.base = 50, .offsets = bytes_of("\x01\x00", 2)},
+                           over = {.base = UINT64_MAX, .offsets = bytes_of("\x01\x00", 2)};
     struct u_array_message twice = {.base = 11, .offsets = bytes_of("\x00\x00\x00\x00", 4)};
-    struct encoded_array_message none = {0}, a_odd = {.which = 1, .u16_array = &odd}, a_odd4 = {.which = 2, .u32_array = &odd}, a_odd8 = {.which = 3, .u64_array = &odd},
-                                 a_desc = {.which = 1, .u16_array = &desc}, a_out = {.which = 1, .u16_array = &outside}, a_over = {.which = 1, .u16_array = &over},
+    struct encoded_array_message none = {0}, a_odd = {.which = 1, .u16_array = &odd}, a_odd4 = {.which = 2, .u32_array = &odd},
+                                 a_odd8 = {.which = 3, .u64_array = &odd}, a_desc = {.which = 1, .u16_array = &desc},
+                                 a_out = {.which = 1, .u16_array = &outside}, a_over = {.which = 1, .u16_array = &over},
                                  a_twice = {.which = 1, .u16_array = &twice};
-    struct holes_message h_none = {.start = 1, .end = 9}, h_out = {.start = 1, .end = 9, .holes = &a_out}, h_back = {.start = 9, .end = 1, .holes = &a_desc},
-                         h_desc = {.start = 0, .end = 9, .holes = &a_desc}, h_twice = {.start = 0, .end = 99, .holes = &a_twice};
-    struct bitmap_range_message b_short = {.start = 0, .end = 100, .bitmap = bytes_of("\x01", 1)}, b_long = {.start = 0, .end = 3, .bitmap = bytes_of("\x01\x00", 2)},
-                                b_padding = {.start = 0, .end = 3, .bitmap = bytes_of("\x09", 1)}, b_huge = {.start = 0, .end = UINT64_MAX, .bitmap = bytes_of("\x01", 1)};
+    struct holes_message h_none = {.start = 1, .end = 9}, h_out = {.start = 1, .end = 9, .holes = &a_out},
+                         h_back = {.start = 9, .end = 1, .holes = &a_desc}, h_desc = {.start = 0, .end = 9, .holes = &a_desc},
+                         h_twice = {.start = 0, .end = 99, .holes = &a_twice};
+    struct bitmap_range_message b_short = {.start = 0, .end = 100, .bitmap = bytes_of("\x01", 1)},
+                                b_long = {.start = 0, .end = 3, .bitmap = bytes_of("\x01\x00", 2)},
+                                b_padding = {.start = 0, .end = 3, .bitmap = bytes_of("\x09", 1)},
+                                b_huge = {.start = 0, .end = UINT64_MAX, .bitmap = bytes_of("\x01", 1)};
     struct segment_message cases[] = {
         {0},
         {.which = SEGMENT_RANGE, .range = &backwards},
@@ -209,7 +219,9 @@ static void test_table_row_versions__runs(void **state)
     /* Only lengths count: the values of the spans overlap, as compaction leaves them. */
     struct bitmap_range_message bitmap = {.start = 1, .end = 9, .bitmap = bytes_of("\xb7", 1)};
     struct u64_range_message range = {.start = 0, .end = 3}, empty = {0};
-    struct segment_message spans[] = {{.which = SEGMENT_BITMAP, .range_with_bitmap = &bitmap}, {.which = SEGMENT_RANGE, .range = &empty}, {.which = SEGMENT_RANGE, .range = &range}};
+    struct segment_message spans[] = {{.which = SEGMENT_BITMAP, .range_with_bitmap = &bitmap},
+                                      {.which = SEGMENT_RANGE, .range = &empty},
+                                      {.which = SEGMENT_RANGE, .range = &range}};
     struct version_run_message runs[] = {{&spans[0], 7, {0}}, {&spans[1], 1, {0}}, {&spans[2], 9, {0}}};
     static const uint64_t want[] = {7, 7, 7, 7, 7, 7, 9, 9, 9};
     struct version_sequence *v = NULL;
@@ -243,9 +255,12 @@ static void test_table_row_versions__runs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FIXTURE_TEST(test_table_row_ids__forms),       FIXTURE_TEST(test_table_row_ids__exact_bytes),
-        FIXTURE_TEST(test_table_row_ids__several_segments), FIXTURE_TEST(test_table_row_ids__long_bitmap),
-        FIXTURE_TEST(test_table_row_ids__hostile),     FIXTURE_TEST(test_table_row_versions__runs),
+        FIXTURE_TEST(test_table_row_ids__forms),
+        FIXTURE_TEST(test_table_row_ids__exact_bytes),
+        FIXTURE_TEST(test_table_row_ids__several_segments),
+        FIXTURE_TEST(test_table_row_ids__long_bitmap),
+        FIXTURE_TEST(test_table_row_ids__hostile),
+        FIXTURE_TEST(test_table_row_versions__runs),
     };
     return cmocka_run_group_tests_name("row_ids", tests, NULL, NULL);
 }

@@ -146,7 +146,9 @@ static void test_table_refs__tags(void **state)
     struct ref_entry *tags = NULL;
     size_t n = 0;
     for (uint64_t v = 1; v <= 3; v++) put_manifest(t, t->at.path, v, true, &m);
-    put_text(t, "tables/t/_refs/tags/one.json", "{\n  \"branch\": null,\n  \"version\": 1,\n  \"createdAt\": \"2024-01-01T00:00:00Z\",\n  \"manifestSize\": 10,\n  \"metadata\": {}\n}");
+    put_text(t, "tables/t/_refs/tags/one.json",
+             "{\n  \"branch\": null,\n  \"version\": 1,\n  \"createdAt\": \"2024-01-01T00:00:00Z\",\n  \"manifestSize\": 10,\n  "
+             "\"metadata\": {}\n}");
     put_text(t, "tables/t/_refs/tags/%C3%A9.json", "{\"version\":2,\"manifestSize\":7,\"new\":[]}");
     put_text(t, "tables/t/_refs/tags/broken.json", "{\"version\":2");
     put_text(t, "tables/t/_refs/tags/lacks.json", "{\"version\":2}");
@@ -161,9 +163,14 @@ static void test_table_refs__tags(void **state)
     static const struct {
         const char *tag, *kind;
         pennon_status st;
-    } bad[] = {{"none", "RefNotFound", PENNON_NOT_FOUND}, {"a/b", "InvalidRef", PENNON_INVALID_ARGUMENT}, {"..", "InvalidRef", PENNON_INVALID_ARGUMENT},
-               {"", "InvalidRef", PENNON_INVALID_ARGUMENT}, {"x.lock", "InvalidRef", PENNON_INVALID_ARGUMENT}, {"broken", NULL, PENNON_CORRUPT},
-               {"lacks", NULL, PENNON_CORRUPT}, {"gone", "VersionNotFound", PENNON_NOT_FOUND}};
+    } bad[] = {{"none", "RefNotFound", PENNON_NOT_FOUND},
+               {"a/b", "InvalidRef", PENNON_INVALID_ARGUMENT},
+               {"..", "InvalidRef", PENNON_INVALID_ARGUMENT},
+               {"", "InvalidRef", PENNON_INVALID_ARGUMENT},
+               {"x.lock", "InvalidRef", PENNON_INVALID_ARGUMENT},
+               {"broken", NULL, PENNON_CORRUPT},
+               {"lacks", NULL, PENNON_CORRUPT},
+               {"gone", "VersionNotFound", PENNON_NOT_FOUND}};
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         assert_int_equal(open_ref(t, &(struct version_ref){.tag = bad[i].tag, .as_of_ns = INT64_MIN}, &s), bad[i].st);
         if (bad[i].kind) assert_string_equal(t->base.err.kind, bad[i].kind);
@@ -195,7 +202,8 @@ static void test_table_refs__branches(void **state)
     put_manifest(t, "tables/t/tree/exp/one", 1, true, &m);
     put_manifest(t, "tables/t/tree/exp/one", 2, true, &m);
     put_text(t, "tables/t/_refs/branches/exp%2Fone.json",
-             "{\"parentBranch\":null,\"identifier\":{\"version_mapping\":[[1,\"0123456789abcdef0123456789abcdef\"]]},\"parentVersion\":1,\"createAt\":1700000000,\"manifestSize\":5}");
+             "{\"parentBranch\":null,\"identifier\":{\"version_mapping\":[[1,\"0123456789abcdef0123456789abcdef\"]]},"
+             "\"parentVersion\":1,\"createAt\":1700000000,\"manifestSize\":5}");
     put_text(t, "tables/t/_refs/tags/b.json", "{\"branch\":\"exp/one\",\"version\":1,\"manifestSize\":7}");
     table_ok(t, open_ref(t, &(struct version_ref){.branch = "exp/one", .as_of_ns = INT64_MIN}, &s));
     assert_int_equal(s->version, 2);
@@ -224,7 +232,8 @@ static void test_table_refs__branches(void **state)
     /* By its own URI: its root, its tags, the way back to main. */
     table_ok(t, table_locate(&t->call, "memory://tables/t/tree/exp/one/", &at, &t->base.err));
     assert_string_equal(at.branch, "exp/one");
-    table_ok(t, snapshot_open(&t->call, &at, &(struct version_ref){.branch = "main", .as_of_ns = INT64_MIN}, NULL, &s, &t->base.err));
+    table_ok(t,
+             snapshot_open(&t->call, &at, &(struct version_ref){.branch = "main", .as_of_ns = INT64_MIN}, NULL, &s, &t->base.err));
     assert_null(s->at.branch);
     assert_string_equal(s->at.path, "tables/t");
     snapshot_release(s);
@@ -244,8 +253,14 @@ static void test_table_refs__branches(void **state)
 /* ---- fragments ---- */
 
 static int32_t id_0[] = {0};
-static struct data_file_message file_a[] = {{.path = {(const uint8_t *)"a.lance", 7}, .fields = id_0, .n_fields = 1, .column_indices = id_0, .n_column_indices = 1,
-                                             .file_major_version = 2, .file_minor_version = 1, .file_size_bytes = 9}};
+static struct data_file_message file_a[] = {{.path = {(const uint8_t *)"a.lance", 7},
+                                             .fields = id_0,
+                                             .n_fields = 1,
+                                             .column_indices = id_0,
+                                             .n_column_indices = 1,
+                                             .file_major_version = 2,
+                                             .file_minor_version = 1,
+                                             .file_size_bytes = 9}};
 
 /* Three deleted rows as an array container: 1, 5, 9. */
 static const uint8_t three_gone[] = {0x3a, 0x30, 0, 0, 1, 0, 0, 0, 0, 0, 2, 0, 16, 0, 0, 0, 1, 0, 5, 0, 9, 0};
@@ -262,7 +277,8 @@ static struct snapshot *open_fragments(struct table_fixture *t, struct fragment_
     return s;
 }
 
-static pennon_status ten_rows(void *ctx, const struct call *c, struct snapshot *s, const struct data_file *f, uint64_t *rows, pennon_error *err)
+static pennon_status ten_rows(void *ctx, const struct call *c, struct snapshot *s, const struct data_file *f, uint64_t *rows,
+                              pennon_error *err)
 {
     UNUSED(c);
     UNUSED(s);
@@ -276,7 +292,8 @@ static pennon_status ten_rows(void *ctx, const struct call *c, struct snapshot *
 static void test_table_fragment__deletions_and_counts(void **state)
 {
     struct table_fixture *t = *state;
-    struct deletion_file_message known = {.file_type = 1, .read_version = 4, .id = UINT64_MAX, .num_deleted_rows = 3}, unknown = known;
+    struct deletion_file_message known = {.file_type = 1, .read_version = 4, .id = UINT64_MAX, .num_deleted_rows = 3},
+                                 unknown = known;
     unknown.num_deleted_rows = 0;
     struct fragment_message list[] = {{.files = file_a, .n_files = 1, .physical_rows = 10, .deletion_file = &known},
                                       {.id = 7, .files = file_a, .n_files = 1, .deletion_file = &unknown},
@@ -321,8 +338,11 @@ static void test_table_fragment__deletions_refused(void **state)
         uint64_t rows, count;
         uint32_t type;
         pennon_status st;
-    } cases[] = {{"count differs", 10, 4, 1, PENNON_CORRUPT}, {"row past the end", 9, 3, 1, PENNON_CORRUPT}, {"unknown type", 10, 3, 2, PENNON_NOT_SUPPORTED},
-                 {"no Arrow file", 10, 3, 0, PENNON_CORRUPT}, {"good", 10, 3, 1, PENNON_OK}};
+    } cases[] = {{"count differs", 10, 4, 1, PENNON_CORRUPT},
+                 {"row past the end", 9, 3, 1, PENNON_CORRUPT},
+                 {"unknown type", 10, 3, 2, PENNON_NOT_SUPPORTED},
+                 {"no Arrow file", 10, 3, 0, PENNON_CORRUPT},
+                 {"good", 10, 3, 1, PENNON_OK}};
     put_object(t, "tables/t/_deletions/0-0-0.bin", three_gone, sizeof three_gone);
     put_object(t, "tables/t/_deletions/0-0-0.arrow", three_gone, sizeof three_gone);
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -355,10 +375,20 @@ static void test_table_fragment__row_ids_and_versions(void **state)
     buf_init(&versions, t->base.mem, 1 << 16);
     table_ok(t, version_run_encode(6, 3, &versions, &t->base.err));
     table_ok(t, row_id_sequence_encode(t->base.mem, moved_ids, 3, &moved, &t->base.err));
-    struct fragment_message list[] = {
-        {.files = file_a, .n_files = 1, .physical_rows = 10, .deletion_file = &gone, .row_ids_which = 5, .inline_row_ids = range_bytes(t, 0, 10, &ids)},
-        {.id = 4, .files = file_a, .n_files = 1, .physical_rows = 3, .row_ids_which = 5, .inline_row_ids = bytes_of(moved.data, moved.size), .last_updated_which = 7,
-         .inline_last_updated = bytes_of(versions.data, versions.size)}};
+    struct fragment_message list[] = {{.files = file_a,
+                                       .n_files = 1,
+                                       .physical_rows = 10,
+                                       .deletion_file = &gone,
+                                       .row_ids_which = 5,
+                                       .inline_row_ids = range_bytes(t, 0, 10, &ids)},
+                                      {.id = 4,
+                                       .files = file_a,
+                                       .n_files = 1,
+                                       .physical_rows = 3,
+                                       .row_ids_which = 5,
+                                       .inline_row_ids = bytes_of(moved.data, moved.size),
+                                       .last_updated_which = 7,
+                                       .inline_last_updated = bytes_of(versions.data, versions.size)}};
     put_object(t, "tables/t/_deletions/0-0-0.bin", three_gone, sizeof three_gone);
     struct snapshot *s = open_fragments(t, list, 2, FLAG_STABLE_ROW_IDS | FLAG_DELETIONS);
     table_ok(t, fragment_fill_row_ids(&t->call, s, &s->fragments[0], 3, 2, got, &t->base.err));
@@ -372,7 +402,8 @@ static void test_table_fragment__row_ids_and_versions(void **state)
     assert_int_equal(got[2], 1);
     /* 1 and 5 moved to fragment 4, 9 is deleted, 40 is new, 11 never was. */
     static const uint64_t asked[] = {0, 1, 5, 9, 40, 11, 8, UINT64_MAX};
-    static const uint64_t want[] = {0, UINT64_C(4) << 32 | 1, UINT64_C(4) << 32, ADDRESS_NONE, UINT64_C(4) << 32 | 2, ADDRESS_NONE, 8, ADDRESS_NONE};
+    static const uint64_t want[] = {0, UINT64_C(4) << 32 | 1, UINT64_C(4) << 32, ADDRESS_NONE, UINT64_C(4) << 32 | 2, ADDRESS_NONE,
+                                    8, ADDRESS_NONE};
     table_ok(t, resolve_row_ids(&t->call, s, asked, 8, addresses, &t->base.err));
     assert_memory_equal(addresses, want, sizeof want);
     table_ok(t, resolve_row_ids(&t->call, s, asked, 8, addresses, &t->base.err));
@@ -395,7 +426,8 @@ static void test_table_fragment__row_ids_of_another_length(void **state)
     struct buf ids;
     uint64_t got[1];
     buf_init(&ids, t->base.mem, 1 << 16);
-    struct fragment_message one = {.files = file_a, .n_files = 1, .physical_rows = 10, .row_ids_which = 5, .inline_row_ids = range_bytes(t, 0, 9, &ids)};
+    struct fragment_message one = {
+        .files = file_a, .n_files = 1, .physical_rows = 10, .row_ids_which = 5, .inline_row_ids = range_bytes(t, 0, 9, &ids)};
     struct snapshot *s = open_fragments(t, &one, 1, FLAG_STABLE_ROW_IDS);
     assert_int_equal(fragment_fill_row_ids(&t->call, s, &s->fragments[0], 0, 1, got, &t->base.err), PENNON_CORRUPT);
     snapshot_release(s);
@@ -407,7 +439,8 @@ static void test_table_fragment__row_ids_of_another_length(void **state)
     table_ok(t, buf_append(&file, "??", 2, &t->base.err));
     table_ok(t, buf_append(&file, ids.data, ids.size, &t->base.err));
     put_object(t, "tables/t/ids/x", file.data, file.size);
-    one = (struct fragment_message){.files = file_a, .n_files = 1, .physical_rows = 9, .row_ids_which = 6, .external_row_ids = &external};
+    one = (struct fragment_message){
+        .files = file_a, .n_files = 1, .physical_rows = 9, .row_ids_which = 6, .external_row_ids = &external};
     s = open_fragments(t, &one, 1, FLAG_STABLE_ROW_IDS);
     table_ok(t, fragment_fill_row_ids(&t->call, s, &s->fragments[0], 8, 1, got, &t->base.err));
     assert_int_equal(got[0], 8);
@@ -454,8 +487,10 @@ static void test_table_places__names(void **state)
     struct table_fixture *t = *state;
     static const struct {
         const char *name, *path;
-    } cases[] = {{"a.lance", "tables/t/data/a.lance"}, {"a b.lance", "tables/t/data/a b.lance"}, {"a%b", "tables/t/data/a%25b"}, {"..", "tables/t/data/%2E%2E"},
-                 {"../x", "tables/t/data/..%2Fx"}, {"/etc/passwd", "tables/t/data/%2Fetc%2Fpasswd"}, {"\xc3\xa9", "tables/t/data/%C3%A9"}};
+    } cases[] = {{"a.lance", "tables/t/data/a.lance"}, {"a b.lance", "tables/t/data/a b.lance"},
+                 {"a%b", "tables/t/data/a%25b"},       {"..", "tables/t/data/%2E%2E"},
+                 {"../x", "tables/t/data/..%2Fx"},     {"/etc/passwd", "tables/t/data/%2Fetc%2Fpasswd"},
+                 {"\xc3\xa9", "tables/t/data/%C3%A9"}};
     put_text(t, "tables/t/data/a%25b", "x");
     put_text(t, "tables/t/data/%C3%A9", "x");
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -492,8 +527,16 @@ static void test_table_places__external_rule(void **state)
         {{.policy = EXTERNAL_SAME_STORE}, "/tmp/elsewhere", true, NULL, PENNON_INVALID_ARGUMENT},
         {{.policy = EXTERNAL_ALL}, "/tmp/elsewhere", true, "tmp/elsewhere/data/a.lance", PENNON_OK},
         {{.policy = EXTERNAL_NONE}, "memory://other/u", true, NULL, PENNON_INVALID_ARGUMENT},
-        {{.policy = EXTERNAL_LIST, .prefixes = prefixes, .n_prefixes = 2}, "memory://other/u", true, "other/u/data/a.lance", PENNON_OK},
-        {{.policy = EXTERNAL_LIST, .prefixes = prefixes, .n_prefixes = 2}, "memory://others/u", true, NULL, PENNON_INVALID_ARGUMENT},
+        {{.policy = EXTERNAL_LIST, .prefixes = prefixes, .n_prefixes = 2},
+         "memory://other/u",
+         true,
+         "other/u/data/a.lance",
+         PENNON_OK},
+        {{.policy = EXTERNAL_LIST, .prefixes = prefixes, .n_prefixes = 2},
+         "memory://others/u",
+         true,
+         NULL,
+         PENNON_INVALID_ARGUMENT},
         {{.policy = EXTERNAL_LIST, .prefixes = prefixes, .n_prefixes = 2}, "/nowhere/x", true, "nowhere/x/data/a.lance", PENNON_OK},
         {{.policy = EXTERNAL_ALL}, "relative/x", true, NULL, PENNON_CORRUPT},
         {{.policy = EXTERNAL_ALL}, "ftp://x/y", true, NULL, PENNON_NOT_SUPPORTED},
@@ -531,7 +574,8 @@ static void test_table_places__external_rule(void **state)
 static void test_table_places__deletion_file_of_a_base(void **state)
 {
     struct table_fixture *t = *state;
-    struct base_path_message bases[] = {{.id = 0, .is_dataset_root = true, .path = bytes_str("memory://src/t")}, {.id = 1, .path = bytes_str("memory://plain")}};
+    struct base_path_message bases[] = {{.id = 0, .is_dataset_root = true, .path = bytes_str("memory://src/t")},
+                                        {.id = 1, .path = bytes_str("memory://plain")}};
     for (uint32_t id = 0; id < 2; id++) {
         struct deletion_file_message gone = {.file_type = 1, .num_deleted_rows = 3, .has_base_id = true, .base_id = id};
         struct fragment_message one = {.id = 6, .files = file_a, .n_files = 1, .physical_rows = 10, .deletion_file = &gone};
