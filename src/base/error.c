@@ -61,13 +61,12 @@ pennon_status error_set_v(pennon_error *err, pennon_status code, const char *fmt
     return code;
 }
 
-pennon_status error_set(pennon_error *err, pennon_status code, const char *fmt, ...)
+void error_fill(pennon_error *err, pennon_status code, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    pennon_status st = error_set_v(err, code, fmt, args);
+    (void)error_set_v(err, code, fmt, args);
     va_end(args);
-    return st;
 }
 
 static pennon_status code_of_errno(int errnum)

@@ -23,7 +23,9 @@
 #include "pennon/status.h"
 
 /* Fill `err` (former texts are freed) and return `code`. Positions start as unknown. */
-pennon_status error_set(pennon_error *err, pennon_status code, const char *fmt, ...) PRINTF_LIKE(3, 4);
+void error_fill(pennon_error *err, pennon_status code, const char *fmt, ...) PRINTF_LIKE(3, 4);
+/* The value is the constant itself, so that the compiler sees that a failure is no success. */
+#define error_set(err, code, ...) (error_fill((err), (code), __VA_ARGS__), (code))
 pennon_status error_set_v(pennon_error *err, pennon_status code, const char *fmt, va_list args) PRINTF_LIKE(3, 0);
 /* As error_set with PENNON_IO (or NOT_FOUND, ALREADY_EXISTS, OUT_OF_MEMORY where errno says so) and the text of `errnum`. */
 pennon_status error_set_errno(pennon_error *err, int errnum, const char *fmt, ...) PRINTF_LIKE(3, 4);
