@@ -50,8 +50,10 @@ static const struct option_spec specs[OPT_COUNT] = {
     [OPT_NO_HEADER] = {"no-header", NULL, OPTION_FLAG, "the CSV has no header row"},
     [OPT_MESSAGE] = {"message", "TEXT", OPTION_TEXT, "commit message"},
     [OPT_INPUT_FORMAT] = {"input-format", "F", OPTION_TEXT, "csv, jsonl or arrow; else told by name and content"},
-    [OPT_ALLOW_LOSS] = {"allow-loss", NULL, OPTION_FLAG, "write what the version cannot hold (2.0: nulls of structs) as the nearest thing"},
-    [OPT_EXTERNAL] = {"external-paths", "RULE", OPTION_TEXT, "same-store (default), all or none: places outside the table that it may read"},
+    [OPT_ALLOW_LOSS] = {"allow-loss", NULL, OPTION_FLAG,
+                        "write what the version cannot hold (2.0: nulls of structs) as the nearest thing"},
+    [OPT_EXTERNAL] = {"external-paths", "RULE", OPTION_TEXT,
+                      "same-store (default), all or none: places outside the table that it may read"},
 };
 
 /* ---- nearest names ---- */
@@ -157,7 +159,8 @@ static bool take_value(const struct command *c, enum option_id id, const char *v
     return true;
 }
 
-static bool take_option(const struct command *c, const char *name, const char *value, int argc, char **argv, int *i, struct args *out)
+static bool take_option(const struct command *c, const char *name, const char *value, int argc, char **argv, int *i,
+                        struct args *out)
 {
     size_t n = value ? (size_t)(value - name) : strlen(name);
     for (int id = 0; id < OPT_COUNT; id++) {

@@ -21,10 +21,44 @@ enum { EXIT_OK = 0, EXIT_FINDINGS = 1, EXIT_USAGE = 2, EXIT_NOT_FOUND = 3, EXIT_
 enum option_kind { OPTION_FLAG, OPTION_TEXT, OPTION_NUMBER };
 
 enum option_id {
-    OPT_HELP, OPT_JSON, OPT_THREADS, OPT_MEMORY, OPT_VERSION, OPT_TAG, OPT_BRANCH, OPT_AS_OF, OPT_COLUMNS, OPT_LIMIT, OPT_OFFSET, OPT_ROW_ID,
-    OPT_ROW_ADDRESS, OPT_BATCH_SIZE, OPT_FORMAT, OPT_OUTPUT, OPT_FRAGMENTS, OPT_UNORDERED, OPT_BLOBS, OPT_FILE, OPT_ROWS, OPT_ROW_IDS, OPT_ADDRESSES,
-    OPT_RANGE, OPT_MODE, OPT_STORAGE, OPT_ROWS_PER_FILE, OPT_BYTES_PER_FILE, OPT_STABLE, OPT_SYNC, OPT_TYPES, OPT_DELIMITER, OPT_NO_HEADER, OPT_MESSAGE,
-    OPT_INPUT_FORMAT, OPT_ALLOW_LOSS, OPT_EXTERNAL, OPT_COUNT
+    OPT_HELP,
+    OPT_JSON,
+    OPT_THREADS,
+    OPT_MEMORY,
+    OPT_VERSION,
+    OPT_TAG,
+    OPT_BRANCH,
+    OPT_AS_OF,
+    OPT_COLUMNS,
+    OPT_LIMIT,
+    OPT_OFFSET,
+    OPT_ROW_ID,
+    OPT_ROW_ADDRESS,
+    OPT_BATCH_SIZE,
+    OPT_FORMAT,
+    OPT_OUTPUT,
+    OPT_FRAGMENTS,
+    OPT_UNORDERED,
+    OPT_BLOBS,
+    OPT_FILE,
+    OPT_ROWS,
+    OPT_ROW_IDS,
+    OPT_ADDRESSES,
+    OPT_RANGE,
+    OPT_MODE,
+    OPT_STORAGE,
+    OPT_ROWS_PER_FILE,
+    OPT_BYTES_PER_FILE,
+    OPT_STABLE,
+    OPT_SYNC,
+    OPT_TYPES,
+    OPT_DELIMITER,
+    OPT_NO_HEADER,
+    OPT_MESSAGE,
+    OPT_INPUT_FORMAT,
+    OPT_ALLOW_LOSS,
+    OPT_EXTERNAL,
+    OPT_COUNT
 };
 
 struct option {
@@ -94,7 +128,7 @@ void print_escaped(FILE *f, const char *text);
 void progress_begin(pennon_call *call, const char *what);
 void progress_end(pennon_call *call);
 
-extern const struct command command_info, command_schema, command_versions, command_fragments, command_count, command_scan, command_take, command_write,
-    command_export, command_inspect, command_verify;
+extern const struct command command_info, command_schema, command_versions, command_fragments, command_count, command_scan,
+    command_take, command_write, command_export, command_inspect, command_verify;
 
 #endif

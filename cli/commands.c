@@ -180,7 +180,8 @@ static int scan_file(const struct args *a, const char *format)
     if (code == EXIT_OK) {
         uint64_t rows = pennon_file_rows(f), start = x[OPT_OFFSET].number < rows ? x[OPT_OFFSET].number : rows, stop = rows;
         if (x[OPT_LIMIT].set && x[OPT_LIMIT].number < rows - start) stop = start + x[OPT_LIMIT].number;
-        code = pennon_file_read(f, start, stop, &o, &stream, &err) == PENNON_OK ? write_stream(a, &call, &stream, format) : fail(&err);
+        code =
+            pennon_file_read(f, start, stop, &o, &stream, &err) == PENNON_OK ? write_stream(a, &call, &stream, format) : fail(&err);
     }
     pennon_file_free(f);
     pennon_error_clear(&err);
@@ -199,7 +200,8 @@ static int scan_dataset(const struct args *a, const char *format)
     if (code != EXIT_OK) return code;
     progress_begin(&s.call, "scan");
     code = scan_options(a, &s.call, &o, &names, &ids);
-    if (code == EXIT_OK) code = pennon_scan(s.ds, &o, &stream, &s.err) == PENNON_OK ? write_stream(a, &s.call, &stream, format) : fail(&s.err);
+    if (code == EXIT_OK)
+        code = pennon_scan(s.ds, &o, &stream, &s.err) == PENNON_OK ? write_stream(a, &s.call, &stream, format) : fail(&s.err);
     progress_end(&s.call);
     return end(&s, code);
 }
@@ -213,8 +215,9 @@ static int run_scan(const struct args *a)
 /* The format by the ending of the file. */
 static int run_export(const struct args *a)
 {
-    static const char *const endings[][2] = {{".csv", "csv"}, {".jsonl", "jsonl"}, {".ndjson", "jsonl"}, {".arrows", "arrow"}, {".arrow", "arrow-file"},
-                                             {".feather", "arrow-file"}, {".ipc", "arrow"}, {".txt", "table"}};
+    static const char *const endings[][2] = {{".csv", "csv"},      {".jsonl", "jsonl"},      {".ndjson", "jsonl"},
+                                             {".arrows", "arrow"}, {".arrow", "arrow-file"}, {".feather", "arrow-file"},
+                                             {".ipc", "arrow"},    {".txt", "table"}};
     struct args with = *a;
     const char *path = a->operands[1], *format = a->options[OPT_FORMAT].text;
     size_t n = strlen(path);
@@ -236,7 +239,9 @@ static int take_selector(const struct args *a, int32_t *selector, uint64_t **row
         enum option_id id;
         const char *name;
         int32_t selector;
-    } kinds[] = {{OPT_ROWS, "rows", PENNON_TAKE_OFFSETS}, {OPT_ROW_IDS, "row-ids", PENNON_TAKE_ROW_IDS}, {OPT_ADDRESSES, "addresses", PENNON_TAKE_ADDRESSES}};
+    } kinds[] = {{OPT_ROWS, "rows", PENNON_TAKE_OFFSETS},
+                 {OPT_ROW_IDS, "row-ids", PENNON_TAKE_ROW_IDS},
+                 {OPT_ADDRESSES, "addresses", PENNON_TAKE_ADDRESSES}};
     size_t given = a->options[OPT_RANGE].set;
     *rows = NULL;
     for (size_t i = 0; i < COUNT(kinds); i++) {
@@ -278,7 +283,8 @@ static int take_from_file(const struct args *a, size_t n, const uint64_t *rows, 
         o.columns = &names;
     }
     if (code == EXIT_OK && pennon_file_open(a->operands[0], &o, &f, &err) != PENNON_OK) code = fail(&err);
-    if (code == EXIT_OK) code = pennon_file_take(f, n, rows, &o, &stream, &err) == PENNON_OK ? write_stream(a, &call, &stream, format) : fail(&err);
+    if (code == EXIT_OK)
+        code = pennon_file_take(f, n, rows, &o, &stream, &err) == PENNON_OK ? write_stream(a, &call, &stream, format) : fail(&err);
     pennon_file_free(f);
     pennon_error_clear(&err);
     call_teardown(&call);
@@ -305,8 +311,9 @@ static int take_from_dataset(const struct args *a, int32_t selector, size_t n, c
     }
     if (code == EXIT_OK && a->options[OPT_RANGE].set) code = parse_range(a->options[OPT_RANGE].text, range[0]);
     if (code == EXIT_OK) {
-        pennon_status st = a->options[OPT_RANGE].set ? pennon_dataset_take_ranges(s.ds, 1, (const uint64_t(*)[2])range, &o, &stream, &s.err)
-                                                     : pennon_dataset_take(s.ds, selector, n, rows, &o, &stream, &s.err);
+        pennon_status st = a->options[OPT_RANGE].set
+                               ? pennon_dataset_take_ranges(s.ds, 1, (const uint64_t(*)[2])range, &o, &stream, &s.err)
+                               : pennon_dataset_take(s.ds, selector, n, rows, &o, &stream, &s.err);
         code = st == PENNON_OK ? write_stream(a, &s.call, &stream, format) : fail(&s.err);
     }
     return end(&s, code);
@@ -320,7 +327,8 @@ static int run_take(const struct args *a)
     const char *format = a->options[OPT_JSON].set ? "jsonl" : a->options[OPT_FORMAT].text;
     int code = take_selector(a, &selector, &rows, &n);
     if (code == EXIT_OK && a->options[OPT_FILE].set) {
-        code = selector == PENNON_TAKE_OFFSETS && !a->options[OPT_RANGE].set ? take_from_file(a, n, rows, format) : usage_error("take --file needs --rows");
+        code = selector == PENNON_TAKE_OFFSETS && !a->options[OPT_RANGE].set ? take_from_file(a, n, rows, format)
+                                                                             : usage_error("take --file needs --rows");
     } else if (code == EXIT_OK) {
         code = take_from_dataset(a, selector, n, rows, format);
     }
@@ -331,23 +339,47 @@ static int run_take(const struct args *a)
 /* ---- table ---- */
 
 static const enum option_id ref_options[] = {REF_OPTIONS};
-static const enum option_id scan_option_ids[] = {OPT_COLUMNS, OPT_LIMIT, OPT_OFFSET, REF_OPTIONS, OPT_ROW_ID, OPT_ROW_ADDRESS, OPT_BATCH_SIZE, OPT_FRAGMENTS,
-                                                 OPT_UNORDERED, OPT_BLOBS, OPT_FILE, OPT_FORMAT, OPT_OUTPUT};
-static const enum option_id export_option_ids[] = {OPT_COLUMNS, OPT_LIMIT, OPT_OFFSET, REF_OPTIONS, OPT_ROW_ID, OPT_ROW_ADDRESS, OPT_FRAGMENTS, OPT_BLOBS, OPT_FORMAT};
-static const enum option_id take_option_ids[] = {OPT_ROWS, OPT_ROW_IDS, OPT_ADDRESSES, OPT_RANGE, OPT_COLUMNS, REF_OPTIONS, OPT_ROW_ID, OPT_ROW_ADDRESS,
-                                                 OPT_BLOBS, OPT_FILE, OPT_FORMAT, OPT_OUTPUT};
+static const enum option_id scan_option_ids[] = {OPT_COLUMNS,     OPT_LIMIT,      OPT_OFFSET,    REF_OPTIONS,   OPT_ROW_ID,
+                                                 OPT_ROW_ADDRESS, OPT_BATCH_SIZE, OPT_FRAGMENTS, OPT_UNORDERED, OPT_BLOBS,
+                                                 OPT_FILE,        OPT_FORMAT,     OPT_OUTPUT};
+static const enum option_id export_option_ids[] = {OPT_COLUMNS,     OPT_LIMIT,     OPT_OFFSET, REF_OPTIONS, OPT_ROW_ID,
+                                                   OPT_ROW_ADDRESS, OPT_FRAGMENTS, OPT_BLOBS,  OPT_FORMAT};
+static const enum option_id take_option_ids[] = {OPT_ROWS,   OPT_ROW_IDS,     OPT_ADDRESSES, OPT_RANGE, OPT_COLUMNS, REF_OPTIONS,
+                                                 OPT_ROW_ID, OPT_ROW_ADDRESS, OPT_BLOBS,     OPT_FILE,  OPT_FORMAT,  OPT_OUTPUT};
 
 #define REFS ref_options, COUNT(ref_options)
-const struct command command_info = {"info", "URI", "what a dataset is: version, rows, files, features", NULL, REFS, 1, 1, run_info};
+const struct command command_info = {"info", "URI",   "what a dataset is: version, rows, files, features", NULL, REFS, 1,
+                                     1,      run_info};
 const struct command command_schema = {"schema", "URI", "columns and their types", NULL, REFS, 1, 1, run_schema};
-const struct command command_versions = {"versions", "URI", "all versions with time, rows and operation", NULL, REFS, 1, 1, run_versions};
-const struct command command_fragments = {"fragments", "URI", "fragments with rows, deletions and files", NULL, REFS, 1, 1, run_fragments};
+const struct command command_versions = {"versions", "URI",       "all versions with time, rows and operation", NULL, REFS, 1,
+                                         1,          run_versions};
+const struct command command_fragments = {"fragments", "URI",        "fragments with rows, deletions and files", NULL, REFS, 1,
+                                          1,           run_fragments};
 const struct command command_count = {"count", "URI", "number of rows", NULL, REFS, 1, 1, run_count};
-const struct command command_scan = {"scan", "URI", "read rows",
-                                     "Prints a table, or CSV, JSON lines, or an Arrow IPC stream. --file reads a single data file.", scan_option_ids,
-                                     COUNT(scan_option_ids), 1, 1, run_scan};
-const struct command command_export = {"export", "URI FILE", "read all rows into a file, its form told by the ending",
-                                       ".csv, .jsonl, .arrow (IPC file), .arrows (IPC stream), .txt (table).", export_option_ids, COUNT(export_option_ids), 2, 2,
+const struct command command_scan = {"scan",
+                                     "URI",
+                                     "read rows",
+                                     "Prints a table, or CSV, JSON lines, or an Arrow IPC stream. --file reads a single data file.",
+                                     scan_option_ids,
+                                     COUNT(scan_option_ids),
+                                     1,
+                                     1,
+                                     run_scan};
+const struct command command_export = {"export",
+                                       "URI FILE",
+                                       "read all rows into a file, its form told by the ending",
+                                       ".csv, .jsonl, .arrow (IPC file), .arrows (IPC stream), .txt (table).",
+                                       export_option_ids,
+                                       COUNT(export_option_ids),
+                                       2,
+                                       2,
                                        run_export};
-const struct command command_take = {"take", "URI --rows 1,5,9", "read single rows by position, row id or address",
-                                     "Rows come in the order asked for, also when asked for twice.", take_option_ids, COUNT(take_option_ids), 1, 1, run_take};
+const struct command command_take = {"take",
+                                     "URI --rows 1,5,9",
+                                     "read single rows by position, row id or address",
+                                     "Rows come in the order asked for, also when asked for twice.",
+                                     take_option_ids,
+                                     COUNT(take_option_ids),
+                                     1,
+                                     1,
+                                     run_take};

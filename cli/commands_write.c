@@ -80,8 +80,9 @@ static int32_t format_of_name(const char *path)
     static const struct {
         const char *ending;
         int32_t format;
-    } known[] = {{".csv", PENNON_FORMAT_CSV},          {".tsv", PENNON_FORMAT_CSV},    {".jsonl", PENNON_FORMAT_JSON_LINES}, {".ndjson", PENNON_FORMAT_JSON_LINES},
-                 {".json", PENNON_FORMAT_JSON_LINES}, {".arrow", PENNON_FORMAT_IPC}, {".arrows", PENNON_FORMAT_IPC},       {".feather", PENNON_FORMAT_IPC}};
+    } known[] = {{".csv", PENNON_FORMAT_CSV},           {".tsv", PENNON_FORMAT_CSV},         {".jsonl", PENNON_FORMAT_JSON_LINES},
+                 {".ndjson", PENNON_FORMAT_JSON_LINES}, {".json", PENNON_FORMAT_JSON_LINES}, {".arrow", PENNON_FORMAT_IPC},
+                 {".arrows", PENNON_FORMAT_IPC},        {".feather", PENNON_FORMAT_IPC}};
     size_t n = strlen(path);
     for (size_t i = 0; i < COUNT(known); i++) {
         size_t e = strlen(known[i].ending);
@@ -104,7 +105,8 @@ static bool same_type(const struct ArrowSchema *a, const struct ArrowSchema *b)
 {
     if (strcmp(a->format, b->format) != 0 || a->n_children != b->n_children || !a->dictionary != !b->dictionary) return false;
     for (int64_t i = 0; i < a->n_children; i++) {
-        if (strcmp(a->children[i]->name ? a->children[i]->name : "", b->children[i]->name ? b->children[i]->name : "") != 0) return false;
+        if (strcmp(a->children[i]->name ? a->children[i]->name : "", b->children[i]->name ? b->children[i]->name : "") != 0)
+            return false;
         if (!same_type(a->children[i], b->children[i])) return false;
     }
     return !a->dictionary || same_type(a->dictionary, b->dictionary);
@@ -188,7 +190,9 @@ static int open_inputs(const struct args *a, const struct input_options *o, stru
         }
         bool same = same_type(&j->schema, &schema);
         schema.release(&schema);
-        if (!same) return usage_error("'%s' and '%s' have different columns or types; name types with --types", a->operands[1], a->operands[i + 1]);
+        if (!same)
+            return usage_error("'%s' and '%s' have different columns or types; name types with --types", a->operands[1],
+                               a->operands[i + 1]);
     }
     return EXIT_OK;
 }
@@ -227,7 +231,8 @@ static int run_write(const struct args *a)
     if (code == EXIT_OK && pennon_dataset_count_rows(ds, &call, &rows, &err) != PENNON_OK) code = fail(&err);
     if (code == EXIT_OK) {
         unsigned long long version = pennon_dataset_version(ds);
-        printf(x[OPT_JSON].set ? "{\"version\": %llu, \"rows\": %llu}\n" : "version %llu, %llu rows\n", version, (unsigned long long)rows);
+        printf(x[OPT_JSON].set ? "{\"version\": %llu, \"rows\": %llu}\n" : "version %llu, %llu rows\n", version,
+               (unsigned long long)rows);
     }
     pennon_dataset_free(ds);
     pennon_error_clear(&err);
@@ -248,7 +253,10 @@ static int run_inspect(const struct args *a)
     pennon_error_init(&err);
     pennon_file_options_init(&o);
     o.call = &call;
-    int code = pennon_file_open(a->operands[0], &o, &f, &err) == PENNON_OK && pennon_file_info_json(f, &call, &json, &err) == PENNON_OK ? EXIT_OK : fail(&err);
+    int code =
+        pennon_file_open(a->operands[0], &o, &f, &err) == PENNON_OK && pennon_file_info_json(f, &call, &json, &err) == PENNON_OK
+            ? EXIT_OK
+            : fail(&err);
     if (code == EXIT_OK && a->options[OPT_JSON].set) {
         code = write_text(json);
     } else if (code == EXIT_OK) {
@@ -297,7 +305,8 @@ static void print_finding(void *ctx, const pennon_error *e)
     put_json_text(e->message);
     printf(", \"code\": \"%s\", \"file\": ", pennon_status_name(e->code));
     put_json_text(e->file);
-    printf(", \"column\": %lld, \"page\": %lld, \"offset\": %lld}\n", (long long)e->column, (long long)e->page, (long long)e->offset);
+    printf(", \"column\": %lld, \"page\": %lld, \"offset\": %lld}\n", (long long)e->column, (long long)e->page,
+           (long long)e->offset);
 }
 
 static int run_verify(const struct args *a)
@@ -321,7 +330,8 @@ static int run_verify(const struct args *a)
     } else {
         code = open_dataset(a, &call, &ds);
         progress_begin(&call, "fragments");
-        if (code == EXIT_OK && pennon_dataset_verify(ds, &call, print_finding, (void *)(uintptr_t)a, &findings, &err) != PENNON_OK) code = fail(&err);
+        if (code == EXIT_OK && pennon_dataset_verify(ds, &call, print_finding, (void *)(uintptr_t)a, &findings, &err) != PENNON_OK)
+            code = fail(&err);
         progress_end(&call);
     }
     if (code == EXIT_OK && findings == 0 && !a->options[OPT_JSON].set) printf("no findings\n");
@@ -335,14 +345,29 @@ static int run_verify(const struct args *a)
 
 /* ---- table ---- */
 
-static const enum option_id write_option_ids[] = {OPT_MODE, OPT_STORAGE, OPT_ROWS_PER_FILE, OPT_BYTES_PER_FILE, OPT_STABLE, OPT_SYNC, OPT_BRANCH, OPT_MESSAGE,
-                                                  OPT_INPUT_FORMAT, OPT_TYPES, OPT_DELIMITER, OPT_NO_HEADER, OPT_ALLOW_LOSS};
+static const enum option_id write_option_ids[] = {OPT_MODE,      OPT_STORAGE,   OPT_ROWS_PER_FILE, OPT_BYTES_PER_FILE, OPT_STABLE,
+                                                  OPT_SYNC,      OPT_BRANCH,    OPT_MESSAGE,       OPT_INPUT_FORMAT,   OPT_TYPES,
+                                                  OPT_DELIMITER, OPT_NO_HEADER, OPT_ALLOW_LOSS};
 static const enum option_id verify_option_ids[] = {OPT_VERSION, OPT_TAG, OPT_BRANCH, OPT_AS_OF, OPT_EXTERNAL, OPT_FILE};
 
-const struct command command_write = {"write", "URI INPUT…", "write CSV, JSON lines or Arrow IPC as a new version",
-                                      "All inputs together make one version. '-' is standard input. The form of an input is told by its name, else by its content.",
-                                      write_option_ids, COUNT(write_option_ids), 2, OPERANDS_MAX, run_write};
-const struct command command_inspect = {"inspect", "FILE", "one data file: columns, pages, encodings, bytes", NULL, NULL, 0, 1, 1, run_inspect};
-const struct command command_verify = {"verify", "URI", "read every byte of a version and name each fault",
-                                       "Exit code 1 when there are findings. --file verifies a single data file.", verify_option_ids, COUNT(verify_option_ids), 1, 1,
+const struct command command_write = {
+    "write",
+    "URI INPUT…",
+    "write CSV, JSON lines or Arrow IPC as a new version",
+    "All inputs together make one version. '-' is standard input. The form of an input is told by its name, else by its content.",
+    write_option_ids,
+    COUNT(write_option_ids),
+    2,
+    OPERANDS_MAX,
+    run_write};
+const struct command command_inspect = {"inspect", "FILE",     "one data file: columns, pages, encodings, bytes", NULL, NULL, 0, 1,
+                                        1,         run_inspect};
+const struct command command_verify = {"verify",
+                                       "URI",
+                                       "read every byte of a version and name each fault",
+                                       "Exit code 1 when there are findings. --file verifies a single data file.",
+                                       verify_option_ids,
+                                       COUNT(verify_option_ids),
+                                       1,
+                                       1,
                                        run_verify};

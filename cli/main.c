@@ -8,8 +8,9 @@
 
 #include "cli.h"
 
-static const struct command *const commands[] = {&command_info,  &command_schema, &command_versions, &command_fragments, &command_count, &command_scan,
-                                                 &command_take,  &command_write,  &command_export,   &command_inspect,   &command_verify};
+static const struct command *const commands[] = {&command_info,   &command_schema,  &command_versions, &command_fragments,
+                                                 &command_count,  &command_scan,    &command_take,     &command_write,
+                                                 &command_export, &command_inspect, &command_verify};
 #define N_COMMANDS (sizeof commands / sizeof commands[0])
 
 /* ---- errors ---- */
@@ -127,7 +128,9 @@ static bool parse_time(const char *text, int64_t *out)
         if (sscanf(p + 1, "%d:%d%n", &zone_h, &zone_m, &used) != 2) return false;
         p += 1 + used;
     }
-    if (*p || t.tm_mon < 1 || t.tm_mon > 12 || t.tm_mday < 1 || t.tm_mday > 31 || t.tm_hour > 23 || t.tm_min > 59 || second < 0 || second >= 61) return false;
+    if (*p || t.tm_mon < 1 || t.tm_mon > 12 || t.tm_mday < 1 || t.tm_mday > 31 || t.tm_hour > 23 || t.tm_min > 59 || second < 0 ||
+        second >= 61)
+        return false;
     t.tm_year -= 1900;
     t.tm_mon -= 1;
     t.tm_sec = (int)second;
@@ -153,7 +156,8 @@ static int open_options(const struct args *a, pennon_open_options *o)
         for (int i = 0; i < 4; i++) {
             if (rules[i][0] && strcmp(rules[i], x[OPT_EXTERNAL].text) == 0) o->external_paths = i;
         }
-        if (o->external_paths < 0) return usage_error("--external-paths takes same-store, all or none, not '%s'", x[OPT_EXTERNAL].text);
+        if (o->external_paths < 0)
+            return usage_error("--external-paths takes same-store, all or none, not '%s'", x[OPT_EXTERNAL].text);
     }
     return EXIT_OK;
 }
@@ -186,7 +190,8 @@ static int unknown_command(const char *name)
     const char *names[N_COMMANDS];
     for (size_t i = 0; i < N_COMMANDS; i++) names[i] = commands[i]->name;
     const char *near = nearest(name, names, N_COMMANDS);
-    return near ? usage_error("unknown command '%s'; did you mean '%s'?", name, near) : usage_error("unknown command '%s'; see pennon --help", name);
+    return near ? usage_error("unknown command '%s'; did you mean '%s'?", name, near)
+                : usage_error("unknown command '%s'; see pennon --help", name);
 }
 
 int main(int argc, char **argv)

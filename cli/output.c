@@ -17,7 +17,8 @@ static uint32_t terminal_width(void)
     return isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 ? w.ws_col : 0;
 }
 
-static pennon_status write_table(const pennon_call *call, struct ArrowArrayStream *stream, const pennon_sink *sink, pennon_error *err)
+static pennon_status write_table(const pennon_call *call, struct ArrowArrayStream *stream, const pennon_sink *sink,
+                                 pennon_error *err)
 {
     pennon_table_write_options o;
     pennon_table_write_options_init(&o);
@@ -27,7 +28,8 @@ static pennon_status write_table(const pennon_call *call, struct ArrowArrayStrea
     return pennon_table_write(stream, sink, &o, err);
 }
 
-static pennon_status write_ipc(const pennon_call *call, bool file, struct ArrowArrayStream *stream, const pennon_sink *sink, pennon_error *err)
+static pennon_status write_ipc(const pennon_call *call, bool file, struct ArrowArrayStream *stream, const pennon_sink *sink,
+                               pennon_error *err)
 {
     pennon_ipc_write_options o;
     pennon_ipc_write_options_init(&o);
@@ -44,7 +46,8 @@ static pennon_status write_csv(const pennon_call *call, struct ArrowArrayStream 
     return pennon_csv_write(stream, sink, &o, err);
 }
 
-static pennon_status write_json(const pennon_call *call, struct ArrowArrayStream *stream, const pennon_sink *sink, pennon_error *err)
+static pennon_status write_json(const pennon_call *call, struct ArrowArrayStream *stream, const pennon_sink *sink,
+                                pennon_error *err)
 {
     pennon_json_lines_write_options o;
     pennon_json_lines_write_options_init(&o);
@@ -186,8 +189,8 @@ static void show_progress(void *ctx, uint64_t done, uint64_t total)
     if (total) {
         int filled = (int)(30.0 * (double)done / (double)total);
         double left = rate > 0 ? (double)(total - done) / rate : 0;
-        fprintf(stderr, "\r\x1b[K%s [%.*s%*s] %3.0f%%  %.0f/s  %.0f s left", p->what, filled, "##############################", 30 - filled, "",
-                100.0 * (double)done / (double)total, rate, left);
+        fprintf(stderr, "\r\x1b[K%s [%.*s%*s] %3.0f%%  %.0f/s  %.0f s left", p->what, filled, "##############################",
+                30 - filled, "", 100.0 * (double)done / (double)total, rate, left);
     } else {
         fprintf(stderr, "\r\x1b[K%llu %s  %.0f/s", (unsigned long long)done, p->what, rate);
     }

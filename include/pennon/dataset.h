@@ -43,10 +43,10 @@ enum {
 typedef struct pennon_open_options {
     size_t struct_size;
     const pennon_call *call;
-    uint64_t version;      /* PENNON_NONE = the latest */
-    const char *tag;       /* excludes version and branch */
-    const char *branch;    /* NULL = main */
-    int64_t as_of_ns;      /* newest version whose time is before this (since 1970, UTC); INT64_MIN = not asked */
+    uint64_t version;       /* PENNON_NONE = the latest */
+    const char *tag;        /* excludes version and branch */
+    const char *branch;     /* NULL = main */
+    int64_t as_of_ns;       /* newest version whose time is before this (since 1970, UTC); INT64_MIN = not asked */
     int32_t external_paths; /* PENNON_EXTERNAL_ */
     const pennon_names *external_prefixes;
 } pennon_open_options;
@@ -55,16 +55,16 @@ PENNON_EXPORT void pennon_open_options_init(pennon_open_options *options);
 
 /* Open a version of the dataset at `uri`. NOT_FOUND (kinds DatasetNotFound, VersionNotFound, RefNotFound), NOT_SUPPORTED (a feature flag, by
  * name), CORRUPT. One reference. */
-PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_open(const char *uri, const pennon_open_options *options, pennon_dataset **out,
-                                                               pennon_error *err);
+PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_open(const char *uri, const pennon_open_options *options,
+                                                               pennon_dataset **out, pennon_error *err);
 PENNON_EXPORT void pennon_dataset_retain(pennon_dataset *ds);
 PENNON_EXPORT void pennon_dataset_free(pennon_dataset *ds); /* NULL is allowed */
 
 /* Version of the cell now. */
 PENNON_EXPORT uint64_t pennon_dataset_version(const pennon_dataset *ds);
 /* Number of the newest version of its branch, read from the store. */
-PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_latest_version(pennon_dataset *ds, const pennon_call *call, uint64_t *version,
-                                                                         pennon_error *err);
+PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_latest_version(pennon_dataset *ds, const pennon_call *call,
+                                                                         uint64_t *version, pennon_error *err);
 /* Move the cell to the newest version. */
 PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_refresh(pennon_dataset *ds, const pennon_call *call, pennon_error *err);
 /* A second handle at the same version that does not move with this one. */
@@ -76,7 +76,8 @@ PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_schema(pennon_dataset 
 /* Facts as a JSON object: uri, version, timestamp, branch, storage_version, writer, reader_flags, writer_flags, rows, deleted_rows, fragments,
  * data_files, bytes, stable_row_ids, next_row_id, max_fragment_id, indices, base_paths, config, table_metadata, schema_metadata.
  * Free with pennon_string_free. */
-PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_info_json(pennon_dataset *ds, const pennon_call *call, char **out, pennon_error *err);
+PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_info_json(pennon_dataset *ds, const pennon_call *call, char **out,
+                                                                    pennon_error *err);
 /* Fields as a JSON array: name, id, type, logical_type, nullable, metadata, fields. */
 PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_schema_json(pennon_dataset *ds, char **out, pennon_error *err);
 
@@ -84,7 +85,8 @@ PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_schema_json(pennon_dat
 PENNON_EXPORT char *pennon_type_text(const struct ArrowSchema *schema);
 
 /* Rows that are not deleted. */
-PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_count_rows(pennon_dataset *ds, const pennon_call *call, uint64_t *rows, pennon_error *err);
+PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_count_rows(pennon_dataset *ds, const pennon_call *call, uint64_t *rows,
+                                                                     pennon_error *err);
 
 /* ---- take ---- */
 
@@ -113,30 +115,31 @@ PENNON_EXPORT void pennon_take_options_init(pennon_take_options *options);
 
 /* The rows in the order asked for, duplicates included, as a stream of one batch (of none for no rows). */
 PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_take(pennon_dataset *ds, int32_t selector, size_t n, const uint64_t *rows,
-                                                               const pennon_take_options *options, struct ArrowArrayStream *out, pennon_error *err);
+                                                               const pennon_take_options *options, struct ArrowArrayStream *out,
+                                                               pennon_error *err);
 /* Half-open ranges of offsets, a batch each. */
 PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_take_ranges(pennon_dataset *ds, size_t n, const uint64_t (*ranges)[2],
-                                                                      const pennon_take_options *options, struct ArrowArrayStream *out,
-                                                                      pennon_error *err);
+                                                                      const pennon_take_options *options,
+                                                                      struct ArrowArrayStream *out, pennon_error *err);
 
 /* ---- listings ---- */
 
 /* version: uint64, timestamp: timestamp[ns, UTC], rows: uint64, fragments: uint64, data_files: uint64, bytes: uint64, writer: utf8, operation: utf8.
  * Ascending. */
-PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_versions(pennon_dataset *ds, const pennon_call *call, struct ArrowArrayStream *out,
-                                                                   pennon_error *err);
+PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_versions(pennon_dataset *ds, const pennon_call *call,
+                                                                   struct ArrowArrayStream *out, pennon_error *err);
 /* fragment: uint64, physical_rows: uint64, deleted_rows: uint64, rows: uint64, data_files: uint64, bytes: uint64, deletion_file: utf8, paths: list<utf8>. */
-PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_fragments(pennon_dataset *ds, const pennon_call *call, struct ArrowArrayStream *out,
-                                                                    pennon_error *err);
+PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_fragments(pennon_dataset *ds, const pennon_call *call,
+                                                                    struct ArrowArrayStream *out, pennon_error *err);
 /* tag: utf8, branch: utf8, version: uint64. */
-PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_tags(pennon_dataset *ds, const pennon_call *call, struct ArrowArrayStream *out,
-                                                               pennon_error *err);
+PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_tags(pennon_dataset *ds, const pennon_call *call,
+                                                               struct ArrowArrayStream *out, pennon_error *err);
 /* branch: utf8, parent: utf8, version: uint64. */
-PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_branches(pennon_dataset *ds, const pennon_call *call, struct ArrowArrayStream *out,
-                                                                   pennon_error *err);
+PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_branches(pennon_dataset *ds, const pennon_call *call,
+                                                                   struct ArrowArrayStream *out, pennon_error *err);
 /* field: int32, name: utf8, bytes: uint64. Page bytes of each column that owns some, over all fragments. */
-PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_data_stats(pennon_dataset *ds, const pennon_call *call, struct ArrowArrayStream *out,
-                                                                     pennon_error *err);
+PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_data_stats(pennon_dataset *ds, const pennon_call *call,
+                                                                     struct ArrowArrayStream *out, pennon_error *err);
 
 /* ---- verify ---- */
 
@@ -144,8 +147,9 @@ PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_data_stats(pennon_data
 typedef void (*pennon_finding_fn)(void *ctx, const pennon_error *finding);
 /* Walk every byte of the version: manifest, files, pages, values, UTF-8, deletion files, row ids, counts. Faults go to `finding` and do not stop the
  * walk; *n_findings counts them. Fails only on what is no fault of the data (I/O, cancel, budget). */
-PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_verify(pennon_dataset *ds, const pennon_call *call, pennon_finding_fn finding, void *ctx,
-                                                                 uint64_t *n_findings, pennon_error *err);
+PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_verify(pennon_dataset *ds, const pennon_call *call,
+                                                                 pennon_finding_fn finding, void *ctx, uint64_t *n_findings,
+                                                                 pennon_error *err);
 
 #ifdef __cplusplus
 }

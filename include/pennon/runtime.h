@@ -43,11 +43,11 @@ typedef void (*pennon_log_fn)(void *ctx, pennon_log_level level, const char *mes
 
 typedef struct pennon_runtime_options {
     size_t struct_size;
-    uint32_t threads;          /* pool size; 0 = the processors this process may use */
-    uint64_t memory_limit;     /* bytes for all calls together; PENNON_NONE = a quarter of usable memory, at most 1 GiB */
-    uint32_t max_open_files;   /* open files that the local store keeps; 0 = 128 */
+    uint32_t threads;                  /* pool size; 0 = the processors this process may use */
+    uint64_t memory_limit;             /* bytes for all calls together; PENNON_NONE = a quarter of usable memory, at most 1 GiB */
+    uint32_t max_open_files;           /* open files that the local store keeps; 0 = 128 */
     const pennon_allocator *allocator; /* copied; NULL = the C library */
-    pennon_log_fn log;         /* NULL = warnings are dropped */
+    pennon_log_fn log;                 /* NULL = warnings are dropped */
     void *log_ctx;
     pennon_log_level log_level;
 } pennon_runtime_options;

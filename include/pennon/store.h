@@ -88,11 +88,11 @@ PENNON_EXPORT void pennon_store_options_init(pennon_store_options *options);
 
 /* The store with the root `uri`: a path, file://, file-object-store://, or memory:// (one store a runtime). NOT_SUPPORTED names
  * any other scheme. One reference; free with pennon_store_free. Thread safe. */
-PENNON_EXPORT PENNON_CHECKED pennon_status pennon_store_open(const char *uri, const pennon_store_options *options, pennon_store **out,
-                                                             pennon_error *err);
+PENNON_EXPORT PENNON_CHECKED pennon_status pennon_store_open(const char *uri, const pennon_store_options *options,
+                                                             pennon_store **out, pennon_error *err);
 /* A store of the program's own. `self` goes to every function; `free` runs when the last reference is gone. */
-PENNON_EXPORT PENNON_CHECKED pennon_status pennon_store_from_vtable(const pennon_store_vtable *vtable, void *self, pennon_store **out,
-                                                                    pennon_error *err);
+PENNON_EXPORT PENNON_CHECKED pennon_status pennon_store_from_vtable(const pennon_store_vtable *vtable, void *self,
+                                                                    pennon_store **out, pennon_error *err);
 PENNON_EXPORT void pennon_store_retain(pennon_store *store);
 PENNON_EXPORT void pennon_store_free(pennon_store *store);
 
@@ -100,17 +100,17 @@ PENNON_EXPORT void pennon_store_free(pennon_store *store);
 PENNON_EXPORT PENNON_CHECKED pennon_status pennon_store_head(pennon_store *store, const pennon_call *call, const char *path,
                                                              pennon_object_info *out, pennon_error *err);
 /* Read n ranges of one object, all at once; returns when all are there. */
-PENNON_EXPORT PENNON_CHECKED pennon_status pennon_store_read_ranges(pennon_store *store, const pennon_call *call, const char *path, size_t n,
-                                                                    const pennon_range *ranges, pennon_error *err);
+PENNON_EXPORT PENNON_CHECKED pennon_status pennon_store_read_ranges(pennon_store *store, const pennon_call *call, const char *path,
+                                                                    size_t n, const pennon_range *ranges, pennon_error *err);
 /* Write an object. Flags PENNON_PUT_. */
-PENNON_EXPORT PENNON_CHECKED pennon_status pennon_store_put(pennon_store *store, const pennon_call *call, const char *path, const void *bytes,
-                                                            size_t size, uint32_t flags, pennon_error *err);
-PENNON_EXPORT PENNON_CHECKED pennon_status pennon_store_list(pennon_store *store, const pennon_call *call, const char *prefix, bool recursive,
-                                                             pennon_list_fn fn, void *ctx, pennon_error *err);
+PENNON_EXPORT PENNON_CHECKED pennon_status pennon_store_put(pennon_store *store, const pennon_call *call, const char *path,
+                                                            const void *bytes, size_t size, uint32_t flags, pennon_error *err);
+PENNON_EXPORT PENNON_CHECKED pennon_status pennon_store_list(pennon_store *store, const pennon_call *call, const char *prefix,
+                                                             bool recursive, pennon_list_fn fn, void *ctx, pennon_error *err);
 PENNON_EXPORT PENNON_CHECKED pennon_status pennon_store_delete(pennon_store *store, const pennon_call *call, const char *path,
                                                                pennon_error *err);
-PENNON_EXPORT PENNON_CHECKED pennon_status pennon_store_copy(pennon_store *store, const pennon_call *call, const char *from, const char *to,
-                                                             pennon_error *err);
+PENNON_EXPORT PENNON_CHECKED pennon_status pennon_store_copy(pennon_store *store, const pennon_call *call, const char *from,
+                                                             const char *to, pennon_error *err);
 
 #ifdef __cplusplus
 }

@@ -30,22 +30,23 @@ typedef struct pennon_write_options {
     /* "2.0", "2.1", "2.2", "stable", or NULL: 2.1 for a new dataset, else the dataset's. Another version than the dataset's is
      * INVALID_ARGUMENT on append. */
     const char *storage_version;
-    uint64_t max_rows_per_file;  /* 0 = 1048576 */
-    uint64_t max_bytes_per_file; /* 0 = 90 GiB; checked after each batch */
-    bool stable_row_ids;         /* new datasets */
-    bool v1_manifest_names;      /* new datasets */
-    bool allow_loss;             /* 2.0 cannot hold nulls of structs: write them as structs of nulls */
-    uint32_t max_retries;        /* of the commit; 20 */
+    uint64_t max_rows_per_file;     /* 0 = 1048576 */
+    uint64_t max_bytes_per_file;    /* 0 = 90 GiB; checked after each batch */
+    bool stable_row_ids;            /* new datasets */
+    bool v1_manifest_names;         /* new datasets */
+    bool allow_loss;                /* 2.0 cannot hold nulls of structs: write them as structs of nulls */
+    uint32_t max_retries;           /* of the commit; 20 */
     const pennon_pairs *properties; /* of the transaction */
-    const char *branch;          /* existing branch to write to; NULL = main */
+    const char *branch;             /* existing branch to write to; NULL = main */
 } pennon_write_options;
 
 PENNON_EXPORT void pennon_write_options_init(pennon_write_options *options);
 
 /* Write the stream, which is consumed and released on every path. `out` (may be NULL) gets the dataset at the new version.
  * INVALID_ARGUMENT (kind SchemaMismatch for append), ALREADY_EXISTS, CONFLICT, CONFLICT_FINAL, COMMIT_UNKNOWN, NOT_SUPPORTED. */
-PENNON_EXPORT PENNON_CHECKED pennon_status pennon_write(const char *uri, struct ArrowArrayStream *data, const pennon_write_options *options,
-                                                        pennon_dataset **out, pennon_error *err);
+PENNON_EXPORT PENNON_CHECKED pennon_status pennon_write(const char *uri, struct ArrowArrayStream *data,
+                                                        const pennon_write_options *options, pennon_dataset **out,
+                                                        pennon_error *err);
 /* Append to an opened dataset, whose cell moves to the new version. options->mode is not looked at. */
 PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_append(pennon_dataset *ds, struct ArrowArrayStream *data,
                                                                  const pennon_write_options *options, pennon_error *err);

@@ -13,11 +13,8 @@
 void pennon_error_init(pennon_error *err)
 {
     if (!err) return;
-    *err = (pennon_error){.struct_size = sizeof *err,
-                          .kind = "",
-                          .column = PENNON_NOWHERE,
-                          .page = PENNON_NOWHERE,
-                          .offset = PENNON_NOWHERE};
+    *err = (pennon_error){
+        .struct_size = sizeof *err, .kind = "", .column = PENNON_NOWHERE, .page = PENNON_NOWHERE, .offset = PENNON_NOWHERE};
 }
 
 void pennon_error_clear(pennon_error *err)
@@ -31,9 +28,12 @@ void pennon_error_clear(pennon_error *err)
 
 const char *pennon_status_name(pennon_status status)
 {
-    static const char *const names[] = {
-        "OK",        "INVALID_ARGUMENT", "IO",       "NOT_FOUND", "ALREADY_EXISTS", "INDEX",          "INTERNAL",       "NOT_SUPPORTED",
-        "CONFLICT",  "TIMEOUT",          "CANCELLED", "CORRUPT",  "OVER_BUDGET",    "CONFLICT_FINAL", "COMMIT_UNKNOWN", "OUT_OF_MEMORY"};
+    static const char *const names[] = {"OK",           "INVALID_ARGUMENT", "IO",
+                                        "NOT_FOUND",    "ALREADY_EXISTS",   "INDEX",
+                                        "INTERNAL",     "NOT_SUPPORTED",    "CONFLICT",
+                                        "TIMEOUT",      "CANCELLED",        "CORRUPT",
+                                        "OVER_BUDGET",  "CONFLICT_FINAL",   "COMMIT_UNKNOWN",
+                                        "OUT_OF_MEMORY"};
     if (status < 0 || (size_t)status >= ARRAY_LEN(names)) return "UNKNOWN";
     return names[status];
 }
@@ -41,9 +41,22 @@ const char *pennon_status_name(pennon_status status)
 /* The finer class when the caller names none: official's most common variant for the code. */
 static const char *default_kind(pennon_status code)
 {
-    static const char *const kinds[] = {"",         "InvalidInput", "IO",        "NotFound",    "DatasetAlreadyExists", "Index",
-                                        "Internal", "NotSupported", "RetryableCommitConflict", "Timeout", "Cancelled", "CorruptFile",
-                                        "OverBudget", "CommitConflict", "CommitUnknown", "OutOfMemory"};
+    static const char *const kinds[] = {"",
+                                        "InvalidInput",
+                                        "IO",
+                                        "NotFound",
+                                        "DatasetAlreadyExists",
+                                        "Index",
+                                        "Internal",
+                                        "NotSupported",
+                                        "RetryableCommitConflict",
+                                        "Timeout",
+                                        "Cancelled",
+                                        "CorruptFile",
+                                        "OverBudget",
+                                        "CommitConflict",
+                                        "CommitUnknown",
+                                        "OutOfMemory"};
     if (code < 0 || (size_t)code >= ARRAY_LEN(kinds)) return "Internal";
     return kinds[code];
 }
@@ -121,8 +134,7 @@ pennon_status error_prefix(pennon_error *err, const char *fmt, ...)
     return err->code;
 }
 
-pennon_status error_where(pennon_error *err, const char *uri, const char *file, int64_t column, int64_t page,
-                          int64_t offset)
+pennon_status error_where(pennon_error *err, const char *uri, const char *file, int64_t column, int64_t page, int64_t offset)
 {
     if (uri && !err->uri) err->uri = text_dup(uri);
     if (file && !err->file) err->file = text_dup(file);

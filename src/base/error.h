@@ -44,42 +44,42 @@ pennon_status error_copy(pennon_error *to, const pennon_error *from);
 pennon_status error_out(pennon_error *err, pennon_error *local, pennon_status st);
 
 /* In a function with `pennon_status st`, `pennon_error *err` and a label `done`. */
-#define TRY(expr)                                                                                                      \
-    do {                                                                                                               \
-        st = (expr);                                                                                                   \
-        if (UNLIKELY(st != PENNON_OK)) goto done;                                                                      \
+#define TRY(expr)                                 \
+    do {                                          \
+        st = (expr);                              \
+        if (UNLIKELY(st != PENNON_OK)) goto done; \
     } while (0)
 /* For calls that return a pointer, NULL on failure with `err` filled. */
-#define TRY_NEW(ptr, expr)                                                                                             \
-    do {                                                                                                               \
-        (ptr) = (expr);                                                                                                \
-        if (UNLIKELY(!(ptr))) {                                                                                        \
-            st = err->code;                                                                                            \
-            goto done;                                                                                                 \
-        }                                                                                                              \
+#define TRY_NEW(ptr, expr)      \
+    do {                        \
+        (ptr) = (expr);         \
+        if (UNLIKELY(!(ptr))) { \
+            st = err->code;     \
+            goto done;          \
+        }                       \
     } while (0)
-#define FAIL(code, ...)                                                                                                \
-    do {                                                                                                               \
-        st = error_set(err, (code), __VA_ARGS__);                                                                      \
-        goto done;                                                                                                     \
+#define FAIL(code, ...)                           \
+    do {                                          \
+        st = error_set(err, (code), __VA_ARGS__); \
+        goto done;                                \
     } while (0)
 /* A condition on bytes from outside; always compiled. */
-#define CHECK_FILE(cond, ...)                                                                                          \
-    do {                                                                                                               \
-        if (UNLIKELY(!(cond))) {                                                                                       \
-            st = error_set(err, PENNON_CORRUPT, __VA_ARGS__);                                                          \
-            goto done;                                                                                                 \
-        }                                                                                                              \
+#define CHECK_FILE(cond, ...)                                 \
+    do {                                                      \
+        if (UNLIKELY(!(cond))) {                              \
+            st = error_set(err, PENNON_CORRUPT, __VA_ARGS__); \
+            goto done;                                        \
+        }                                                     \
     } while (0)
 /* The same for functions that own nothing and can return at once. */
-#define TRY_RETURN(expr)                                                                                               \
-    do {                                                                                                               \
-        pennon_status try_status = (expr);                                                                             \
-        if (UNLIKELY(try_status != PENNON_OK)) return try_status;                                                      \
+#define TRY_RETURN(expr)                                          \
+    do {                                                          \
+        pennon_status try_status = (expr);                        \
+        if (UNLIKELY(try_status != PENNON_OK)) return try_status; \
     } while (0)
-#define CHECK_FILE_RETURN(cond, ...)                                                                                   \
-    do {                                                                                                               \
-        if (UNLIKELY(!(cond))) return error_set(err, PENNON_CORRUPT, __VA_ARGS__);                                     \
+#define CHECK_FILE_RETURN(cond, ...)                                               \
+    do {                                                                           \
+        if (UNLIKELY(!(cond))) return error_set(err, PENNON_CORRUPT, __VA_ARGS__); \
     } while (0)
 
 #endif

@@ -100,14 +100,17 @@ void pennon_bytes_free(void *bytes) { free(bytes); }
 /* Size of the class that holds `size`, and its index. */
 static size_t class_of(size_t size, unsigned *index)
 {
-    unsigned top = bit_width(size - 1) - 1;          /* size <= 2 << top */
+    unsigned top = bit_width(size - 1) - 1; /* size <= 2 << top */
     size_t step = ((size_t)1 << top) / 8, base = (size_t)1 << top;
     size_t eighth = (size - base + step - 1) / step; /* 1..8 */
     *index = (top - 14) * 8 + (unsigned)eighth - 1;
     return base + eighth * step;
 }
 
-static bool recycles(size_t size, size_t align) { return !PLAIN_ALLOCATIONS && align == ALIGN && size >= RECYCLE_MIN && size <= RECYCLE_LARGEST; }
+static bool recycles(size_t size, size_t align)
+{
+    return !PLAIN_ALLOCATIONS && align == ALIGN && size >= RECYCLE_MIN && size <= RECYCLE_LARGEST;
+}
 
 static void *recycle_take(struct mem *root, unsigned index, size_t size)
 {
@@ -398,7 +401,8 @@ static pennon_status buf_set_cap(struct buf *b, size_t cap, pennon_error *err)
 
 pennon_status buf_reserve(struct buf *b, size_t cap, pennon_error *err)
 {
-    return cap <= b->cap ? PENNON_OK : buf_set_cap(b, (size_t)round_up(cap, ALIGN) <= b->max ? (size_t)round_up(cap, ALIGN) : cap, err);
+    return cap <= b->cap ? PENNON_OK
+                         : buf_set_cap(b, (size_t)round_up(cap, ALIGN) <= b->max ? (size_t)round_up(cap, ALIGN) : cap, err);
 }
 
 pennon_status buf_grow(struct buf *b, size_t extra, pennon_error *err)
@@ -554,7 +558,10 @@ void *arena_alloc(struct arena *a, size_t size, pennon_error *err)
     }
     need = PLAIN_ALLOCATIONS ? size : (size_t)round_up(size, 16);
     if (PLAIN_ALLOCATIONS || !a->chunk || need > a->chunk->cap - a->used) {
-        size_t cap = PLAIN_ALLOCATIONS ? need : a->chunk && a->chunk->cap < 64 * 1024 ? a->chunk->cap * 2 : a->chunk ? a->chunk->cap : ARENA_CHUNK_MIN;
+        size_t cap = PLAIN_ALLOCATIONS                       ? need
+                     : a->chunk && a->chunk->cap < 64 * 1024 ? a->chunk->cap * 2
+                     : a->chunk                              ? a->chunk->cap
+                                                             : ARENA_CHUNK_MIN;
         if (cap < need) cap = need;
         if (size_add_overflows(cap, sizeof(struct arena_chunk), &total)) total = SIZE_MAX;
         struct arena_chunk *c = mem_alloc(a->mem, total, err);

@@ -26,9 +26,9 @@ uint64_t mem_available(const struct mem *m);
 /* Small and medium objects, aligned to 16. The size is remembered: free needs no size. mem_alloc(…, 0) gives a valid pointer.
  * NULL on failure, with OVER_BUDGET (the message says the bytes needed) or OUT_OF_MEMORY in err. */
 void *mem_alloc(struct mem *m, size_t size, pennon_error *err) CHECKED;
-void *mem_calloc(struct mem *m, size_t n, size_t size, pennon_error *err) CHECKED; /* zeroed; n * size is overflow checked */
-void *mem_realloc(struct mem *m, void *ptr, size_t size, pennon_error *err) CHECKED; /* on failure `ptr` stays valid */
-void mem_free(struct mem *m, void *ptr); /* NULL is allowed */
+void *mem_calloc(struct mem *m, size_t n, size_t size, pennon_error *err) CHECKED;       /* zeroed; n * size is overflow checked */
+void *mem_realloc(struct mem *m, void *ptr, size_t size, pennon_error *err) CHECKED;     /* on failure `ptr` stays valid */
+void mem_free(struct mem *m, void *ptr);                                                 /* NULL is allowed */
 char *mem_strndup(struct mem *m, const char *text, size_t n, pennon_error *err) CHECKED; /* NUL-terminated copy */
 char *mem_strdup(struct mem *m, const char *text, pennon_error *err) CHECKED;
 char *mem_printf(struct mem *m, pennon_error *err, const char *fmt, ...) PRINTF_LIKE(3, 4) CHECKED;
@@ -47,7 +47,7 @@ struct buf {
     uint8_t *data; /* NULL while cap is 0 */
     size_t size;   /* bytes in use */
     size_t cap;
-    size_t max;    /* growth past it is OVER_BUDGET */
+    size_t max; /* growth past it is OVER_BUDGET */
     struct mem *mem;
 };
 
@@ -56,18 +56,18 @@ struct buf {
 /* Every allocation of a buf has this many readable and writable bytes behind cap, so that kernels may run over by a vector. */
 #define BUF_SLACK 64u
 
-void buf_init(struct buf *b, struct mem *m, size_t max); /* no allocation; retains nothing */
-void buf_free(struct buf *b);                            /* idempotent; ready for reuse */
-pennon_status buf_reserve(struct buf *b, size_t cap, pennon_error *err) CHECKED;       /* capacity of at least `cap` */
-pennon_status buf_grow(struct buf *b, size_t extra, pennon_error *err) CHECKED;        /* room for `extra` more, amortised */
-pennon_status buf_resize(struct buf *b, size_t size, pennon_error *err) CHECKED;       /* new bytes are not set */
-pennon_status buf_resize_zero(struct buf *b, size_t size, pennon_error *err) CHECKED;  /* new bytes are zero */
+void buf_init(struct buf *b, struct mem *m, size_t max);                              /* no allocation; retains nothing */
+void buf_free(struct buf *b);                                                         /* idempotent; ready for reuse */
+pennon_status buf_reserve(struct buf *b, size_t cap, pennon_error *err) CHECKED;      /* capacity of at least `cap` */
+pennon_status buf_grow(struct buf *b, size_t extra, pennon_error *err) CHECKED;       /* room for `extra` more, amortised */
+pennon_status buf_resize(struct buf *b, size_t size, pennon_error *err) CHECKED;      /* new bytes are not set */
+pennon_status buf_resize_zero(struct buf *b, size_t size, pennon_error *err) CHECKED; /* new bytes are zero */
 pennon_status buf_append(struct buf *b, const void *bytes, size_t n, pennon_error *err) CHECKED;
 pennon_status buf_append_zero(struct buf *b, size_t n, pennon_error *err) CHECKED;
 pennon_status buf_append_byte(struct buf *b, uint8_t byte, pennon_error *err) CHECKED;
 pennon_status buf_printf(struct buf *b, pennon_error *err, const char *fmt, ...) PRINTF_LIKE(3, 4) CHECKED; /* no NUL counted */
 pennon_status buf_terminate(struct buf *b, pennon_error *err) CHECKED; /* a NUL behind `size`, not counted */
-void buf_move(struct buf *to, struct buf *from); /* `to` must be empty */
+void buf_move(struct buf *to, struct buf *from);                       /* `to` must be empty */
 
 /* Borrowed bytes. */
 struct bytes {
@@ -105,7 +105,7 @@ struct arena {
 };
 
 void arena_init(struct arena *a, struct mem *m);
-void arena_reset(struct arena *a); /* everything is freed; ready for reuse */
+void arena_reset(struct arena *a);                                          /* everything is freed; ready for reuse */
 void *arena_alloc(struct arena *a, size_t size, pennon_error *err) CHECKED; /* aligned to 16, not zeroed */
 void *arena_calloc(struct arena *a, size_t n, size_t size, pennon_error *err) CHECKED;
 char *arena_strndup(struct arena *a, const char *text, size_t n, pennon_error *err) CHECKED;

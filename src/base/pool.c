@@ -28,9 +28,9 @@ struct pool {
     pthread_cond_t wake;
     struct task *head, *tail;
     pthread_t threads[POOL_THREADS_MAX];
-    uint32_t limit;   /* threads at most */
+    uint32_t limit; /* threads at most */
     uint32_t started;
-    uint32_t idle;    /* threads that wait */
+    uint32_t idle; /* threads that wait */
     uint32_t queued;
     bool stopping;
     pid_t pid;
@@ -154,8 +154,8 @@ struct job {
     parallel_fn fn;
     void *arg;
     size_t n;
-    size_t next;      /* first index not yet begun */
-    size_t running;   /* indices begun and not ended */
+    size_t next;    /* first index not yet begun */
+    size_t running; /* indices begun and not ended */
     uint32_t refs;
     size_t failed_at; /* lowest failed index, SIZE_MAX = none */
     pennon_error error;

@@ -45,8 +45,7 @@ const char *pennon_version(void) { return "0.1.0"; }
 void pennon_runtime_options_init(pennon_runtime_options *options)
 {
     if (!options) return;
-    *options = (pennon_runtime_options){
-        .struct_size = sizeof *options, .memory_limit = PENNON_NONE, .log_level = PENNON_LOG_WARN};
+    *options = (pennon_runtime_options){.struct_size = sizeof *options, .memory_limit = PENNON_NONE, .log_level = PENNON_LOG_WARN};
 }
 
 void pennon_call_init(pennon_call *call)
@@ -202,7 +201,8 @@ struct mem *runtime_mem(pennon_runtime *rt) { return rt->mem; }
 struct mem *runtime_base_mem(pennon_runtime *rt) { return rt->base; }
 struct pool *runtime_pool(pennon_runtime *rt) { return rt->pool; }
 
-pennon_status runtime_slot(pennon_runtime *rt, unsigned slot, slot_make_fn make, void (*drop)(void *), void **out, pennon_error *err)
+pennon_status runtime_slot(pennon_runtime *rt, unsigned slot, slot_make_fn make, void (*drop)(void *), void **out,
+                           pennon_error *err)
 {
     ASSERT(slot < RUNTIME_SLOTS);
     pennon_status st = PENNON_OK;
@@ -290,7 +290,8 @@ void pennon_budget_free(pennon_budget *budget)
 static pennon_status call_options_check(const pennon_call *o, pennon_error *err)
 {
     if (o->durability != PENNON_DURABILITY_FULL && o->durability != PENNON_DURABILITY_NONE) {
-        return error_set(err, PENNON_INVALID_ARGUMENT, "durability %d is not one of the PENNON_DURABILITY_ values", (int)o->durability);
+        return error_set(err, PENNON_INVALID_ARGUMENT, "durability %d is not one of the PENNON_DURABILITY_ values",
+                         (int)o->durability);
     }
     return PENNON_OK;
 }

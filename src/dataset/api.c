@@ -17,7 +17,8 @@ pennon_status api_end(struct api *a, pennon_status st, pennon_error *err)
     return error_out(err, &a->local, st);
 }
 
-pennon_status stream_of_batch(const struct call *c, struct ArrowSchema *schema, struct ArrowArray *batch, struct ArrowArrayStream *out, pennon_error *err)
+pennon_status stream_of_batch(const struct call *c, struct ArrowSchema *schema, struct ArrowArray *batch,
+                              struct ArrowArrayStream *out, pennon_error *err)
 {
     return stream_from_arrays(schema, batch, 1, c->mem, out, err);
 }
@@ -45,7 +46,8 @@ pennon_status storage_version_of(const char *text, uint32_t *out, pennon_error *
         }
     }
     bool known = strcmp(text, "0.1") == 0 || strcmp(text, "legacy") == 0 || strcmp(text, "2.3") == 0 || strcmp(text, "next") == 0;
-    if (known) return error_set(err, PENNON_NOT_SUPPORTED, "writing data storage version '%s'; 2.0, 2.1 and 2.2 can be written", text);
+    if (known)
+        return error_set(err, PENNON_NOT_SUPPORTED, "writing data storage version '%s'; 2.0, 2.1 and 2.2 can be written", text);
     return error_set(err, PENNON_INVALID_ARGUMENT, "'%s' is no data storage version; use 2.0, 2.1 or 2.2", text);
 }
 

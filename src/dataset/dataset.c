@@ -21,7 +21,8 @@ static pennon_status copy_external(pennon_dataset *ds, const struct external_rul
     return PENNON_OK;
 }
 
-pennon_status dataset_new(const struct call *c, struct snapshot *s, const struct external_rule *external, pennon_dataset **out, pennon_error *err)
+pennon_status dataset_new(const struct call *c, struct snapshot *s, const struct external_rule *external, pennon_dataset **out,
+                          pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct mem *m = runtime_mem(c->runtime);
@@ -91,11 +92,13 @@ void pennon_open_options_init(pennon_open_options *options)
 
 static pennon_status check_ref(const pennon_open_options *o, pennon_error *err)
 {
-    if (o->tag && (o->version != PENNON_NONE || o->branch)) return error_set(err, PENNON_INVALID_ARGUMENT, "tag '%s' together with a version or a branch", o->tag);
+    if (o->tag && (o->version != PENNON_NONE || o->branch))
+        return error_set(err, PENNON_INVALID_ARGUMENT, "tag '%s' together with a version or a branch", o->tag);
     if (o->tag && !o->tag[0]) return error_set(err, PENNON_INVALID_ARGUMENT, "the tag is empty");
     if (o->branch && !o->branch[0]) return error_set(err, PENNON_INVALID_ARGUMENT, "the branch is empty");
     if (o->version == 0) return error_set(err, PENNON_INVALID_ARGUMENT, "version 0: versions begin at 1");
-    if (o->as_of_ns != INT64_MIN && (o->tag || o->version != PENNON_NONE)) return error_set(err, PENNON_INVALID_ARGUMENT, "a time together with a tag or a version");
+    if (o->as_of_ns != INT64_MIN && (o->tag || o->version != PENNON_NONE))
+        return error_set(err, PENNON_INVALID_ARGUMENT, "a time together with a tag or a version");
     return PENNON_OK;
 }
 
@@ -103,7 +106,8 @@ static pennon_status external_option(const pennon_open_options *o, struct extern
 {
     static const enum external_policy policies[] = {EXTERNAL_SAME_STORE, EXTERNAL_LIST, EXTERNAL_ALL, EXTERNAL_NONE};
     if (o->external_paths < 0 || o->external_paths >= (int32_t)ARRAY_LEN(policies)) {
-        return error_set(err, PENNON_INVALID_ARGUMENT, "external_paths %d is not one of the PENNON_EXTERNAL_ values", o->external_paths);
+        return error_set(err, PENNON_INVALID_ARGUMENT, "external_paths %d is not one of the PENNON_EXTERNAL_ values",
+                         o->external_paths);
     }
     *out = (struct external_rule){.policy = policies[o->external_paths]};
     if (o->external_prefixes) {
@@ -113,7 +117,8 @@ static pennon_status external_option(const pennon_open_options *o, struct extern
     return PENNON_OK;
 }
 
-static pennon_status open_at(const struct call *c, const char *uri, const pennon_open_options *o, pennon_dataset **out, pennon_error *err)
+static pennon_status open_at(const struct call *c, const char *uri, const pennon_open_options *o, pennon_dataset **out,
+                             pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct table_location at = {0};
@@ -236,7 +241,8 @@ void pennon_scan_options_init(pennon_scan_options *options)
 }
 
 /* The fragments of the option, or all. */
-static pennon_status pick_fragments(const struct call *c, struct snapshot *s, const pennon_ids *ids, const struct fragment ***out, size_t *n, pennon_error *err)
+static pennon_status pick_fragments(const struct call *c, struct snapshot *s, const pennon_ids *ids, const struct fragment ***out,
+                                    size_t *n, pennon_error *err)
 {
     size_t count = ids ? ids->n : s->n_fragments;
     const struct fragment **list = mem_calloc(c->mem, count + 1, sizeof *list, err);
@@ -255,7 +261,8 @@ done:
 }
 
 /* Rows that make about `bytes`, from what the first files say. */
-static uint64_t rows_for_bytes(const struct call *c, struct snapshot *s, struct file_cache *fc, const struct column_plan *plan, uint64_t bytes)
+static uint64_t rows_for_bytes(const struct call *c, struct snapshot *s, struct file_cache *fc, const struct column_plan *plan,
+                               uint64_t bytes)
 {
     pennon_error ignored;
     pennon_error_init(&ignored);
@@ -282,8 +289,8 @@ static pennon_status scan_dataset(const struct call *c, struct snapshot *s, stru
     struct scan_spec spec = {.limit = o->limit, .offset = o->offset, .ordered = !o->unordered};
     enum blob_handling blobs;
     TRY(blob_option(o->blobs, &blobs, err));
-    TRY(column_plan_new(s, o->columns ? o->columns->items : NULL, o->columns ? o->columns->n : 0, !o->columns, o->with_row_id, o->with_row_address, blobs,
-                        false, c->mem, &plan, err));
+    TRY(column_plan_new(s, o->columns ? o->columns->items : NULL, o->columns ? o->columns->n : 0, !o->columns, o->with_row_id,
+                        o->with_row_address, blobs, false, c->mem, &plan, err));
     TRY(pick_fragments(c, s, o->fragments, &fragments, &spec.n_fragments, err));
     spec.fragments = fragments;
     spec.batch_rows = o->batch_rows ? o->batch_rows : BATCH_ROWS_DEFAULT;
@@ -294,8 +301,8 @@ static pennon_status scan_dataset(const struct call *c, struct snapshot *s, stru
     plan = NULL;
     if (st != PENNON_OK) goto done;
     if (o->strict_batches || o->batch_bytes) {
-        st = stream_rebatch(&stream, o->strict_batches && !o->batch_bytes ? spec.batch_rows : UINT64_MAX, o->batch_bytes ? o->batch_bytes : UINT64_MAX,
-                            c->mem, out, err);
+        st = stream_rebatch(&stream, o->strict_batches && !o->batch_bytes ? spec.batch_rows : UINT64_MAX,
+                            o->batch_bytes ? o->batch_bytes : UINT64_MAX, c->mem, out, err);
     } else {
         stream_move(&stream, out);
     }
@@ -333,8 +340,8 @@ void pennon_take_options_init(pennon_take_options *options)
     if (options) *options = (pennon_take_options){.struct_size = sizeof *options};
 }
 
-static pennon_status resolve_selector(const struct call *c, struct snapshot *s, struct file_cache *fc, int32_t selector, const uint64_t *rows, size_t n,
-                                      uint64_t *addresses, pennon_error *err)
+static pennon_status resolve_selector(const struct call *c, struct snapshot *s, struct file_cache *fc, int32_t selector,
+                                      const uint64_t *rows, size_t n, uint64_t *addresses, pennon_error *err)
 {
     switch (selector) {
     case PENNON_TAKE_OFFSETS: return resolve_offsets(c, s, fc, rows, n, addresses, err);
@@ -344,16 +351,17 @@ static pennon_status resolve_selector(const struct call *c, struct snapshot *s, 
     }
 }
 
-static pennon_status plan_take(const struct call *c, const struct snapshot *s, const pennon_take_options *o, struct column_plan **out, pennon_error *err)
+static pennon_status plan_take(const struct call *c, const struct snapshot *s, const pennon_take_options *o,
+                               struct column_plan **out, pennon_error *err)
 {
     enum blob_handling blobs;
     TRY_RETURN(blob_option(o->blobs, &blobs, err));
-    return column_plan_new(s, o->columns ? o->columns->items : NULL, o->columns ? o->columns->n : 0, !o->columns, o->with_row_id, o->with_row_address,
-                           blobs, true, c->mem, out, err);
+    return column_plan_new(s, o->columns ? o->columns->items : NULL, o->columns ? o->columns->n : 0, !o->columns, o->with_row_id,
+                           o->with_row_address, blobs, true, c->mem, out, err);
 }
 
-static pennon_status take_rows(const struct call *c, struct snapshot *s, struct file_cache *fc, int32_t selector, size_t n, const uint64_t *rows,
-                               const pennon_take_options *o, struct ArrowArrayStream *out, pennon_error *err)
+static pennon_status take_rows(const struct call *c, struct snapshot *s, struct file_cache *fc, int32_t selector, size_t n,
+                               const uint64_t *rows, const pennon_take_options *o, struct ArrowArrayStream *out, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct column_plan *plan = NULL;
@@ -373,7 +381,8 @@ done:
     return st;
 }
 
-static pennon_status take_options(struct api *a, const pennon_take_options *options, pennon_take_options *o, pennon_dataset *ds, const void *out)
+static pennon_status take_options(struct api *a, const pennon_take_options *options, pennon_take_options *o, pennon_dataset *ds,
+                                  const void *out)
 {
     pennon_take_options_init(o);
     a->c = (struct call){0};
@@ -384,8 +393,8 @@ static pennon_status take_options(struct api *a, const pennon_take_options *opti
     return out ? PENNON_OK : error_set(a->err, PENNON_INVALID_ARGUMENT, "out is NULL");
 }
 
-pennon_status pennon_dataset_take(pennon_dataset *ds, int32_t selector, size_t n, const uint64_t *rows, const pennon_take_options *options,
-                                  struct ArrowArrayStream *out, pennon_error *err)
+pennon_status pennon_dataset_take(pennon_dataset *ds, int32_t selector, size_t n, const uint64_t *rows,
+                                  const pennon_take_options *options, struct ArrowArrayStream *out, pennon_error *err)
 {
     struct api a;
     pennon_take_options o;
@@ -444,8 +453,8 @@ static void range_free(void *ctx)
     call_end(&c);
 }
 
-static pennon_status open_ranges(const struct call *c, pennon_dataset *ds, size_t n, const uint64_t (*ranges)[2], const pennon_take_options *o,
-                                 struct ArrowArrayStream *out, pennon_error *err)
+static pennon_status open_ranges(const struct call *c, pennon_dataset *ds, size_t n, const uint64_t (*ranges)[2],
+                                 const pennon_take_options *o, struct ArrowArrayStream *out, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct range_take *t = mem_calloc(c->mem, 1, sizeof *t, err);
@@ -457,7 +466,8 @@ static pennon_status open_ranges(const struct call *c, pennon_dataset *ds, size_
     TRY(count_live_rows(c, t->s, t->fc, &total, err));
     for (size_t i = 0; i < n; i++) {
         if (ranges[i][0] > ranges[i][1] || ranges[i][1] > total) {
-            FAIL(PENNON_INVALID_ARGUMENT, "rows %" PRIu64 " to %" PRIu64 " of a dataset of %" PRIu64, ranges[i][0], ranges[i][1], total);
+            FAIL(PENNON_INVALID_ARGUMENT, "rows %" PRIu64 " to %" PRIu64 " of a dataset of %" PRIu64, ranges[i][0], ranges[i][1],
+                 total);
         }
     }
     TRY_NEW(t->ranges, mem_calloc(c->mem, n + 1, sizeof *t->ranges, err));
@@ -473,8 +483,8 @@ done:
     return st;
 }
 
-pennon_status pennon_dataset_take_ranges(pennon_dataset *ds, size_t n, const uint64_t (*ranges)[2], const pennon_take_options *options,
-                                         struct ArrowArrayStream *out, pennon_error *err)
+pennon_status pennon_dataset_take_ranges(pennon_dataset *ds, size_t n, const uint64_t (*ranges)[2],
+                                         const pennon_take_options *options, struct ArrowArrayStream *out, pennon_error *err)
 {
     struct api a;
     pennon_take_options o;

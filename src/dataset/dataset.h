@@ -16,14 +16,15 @@ struct pennon_dataset {
     struct mem *mem;         /* of the runtime, retained */
     pthread_mutex_t lock;    /* guards snapshot and files */
     struct snapshot *snapshot;
-    struct file_cache *files; /* belongs to the snapshot's table; new after an overwrite too, since paths are unique */
+    struct file_cache *files;      /* belongs to the snapshot's table; new after an overwrite too, since paths are unique */
     struct external_rule external; /* texts owned by the arena */
     struct arena arena;
     _Atomic(uint32_t) refs;
 };
 
 /* A dataset over a snapshot, which is taken on success. */
-pennon_status dataset_new(const struct call *c, struct snapshot *s, const struct external_rule *external, pennon_dataset **out, pennon_error *err) CHECKED;
+pennon_status dataset_new(const struct call *c, struct snapshot *s, const struct external_rule *external, pennon_dataset **out,
+                          pennon_error *err) CHECKED;
 /* The snapshot and the files of the cell, retained for the caller. */
 void dataset_get(pennon_dataset *ds, struct snapshot **s, struct file_cache **files);
 /* Move the cell forward; takes the snapshot. A version that is not newer leaves it. */
@@ -39,11 +40,12 @@ pennon_status api_begin(struct api *a, const pennon_call *call, const void *hand
 pennon_status api_end(struct api *a, pennon_status st, pennon_error *err);
 
 /* pennon_write at a location: the stream is not released here. */
-pennon_status dataset_write(struct call *c, const struct table_location *at, struct ArrowArrayStream *data, const pennon_write_options *o,
-                            struct snapshot **out, pennon_error *err) CHECKED;
+pennon_status dataset_write(struct call *c, const struct table_location *at, struct ArrowArrayStream *data,
+                            const pennon_write_options *o, struct snapshot **out, pennon_error *err) CHECKED;
 
 /* One-batch stream; moves both. */
-pennon_status stream_of_batch(const struct call *c, struct ArrowSchema *schema, struct ArrowArray *batch, struct ArrowArrayStream *out, pennon_error *err) CHECKED;
+pennon_status stream_of_batch(const struct call *c, struct ArrowSchema *schema, struct ArrowArray *batch,
+                              struct ArrowArrayStream *out, pennon_error *err) CHECKED;
 /* BLOB_ value of a PENNON_BLOBS_ option. */
 pennon_status blob_option(int32_t value, enum blob_handling *out, pennon_error *err) CHECKED;
 /* STORAGE_ value of a version text ("2.0", "2.1", "2.2", "stable"); INVALID_ARGUMENT, or NOT_SUPPORTED by name. */

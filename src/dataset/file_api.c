@@ -22,8 +22,8 @@ void pennon_file_options_init(pennon_file_options *options)
     if (options) *options = (pennon_file_options){.struct_size = sizeof *options};
 }
 
-static pennon_status file_api_begin(struct api *a, const pennon_file_options *options, pennon_file_options *o, const void *handle, const char *what,
-                                    const void *out)
+static pennon_status file_api_begin(struct api *a, const pennon_file_options *options, pennon_file_options *o, const void *handle,
+                                    const char *what, const void *out)
 {
     pennon_file_options_init(o);
     a->c = (struct call){0};
@@ -84,7 +84,8 @@ uint64_t pennon_file_rows(const pennon_file *f) { return f ? file_reader_rows(f-
 /* ---- projection ---- */
 
 /* The part of the file's schema that is asked for, in the order asked. Paths keep their structs. */
-static pennon_status project(const struct call *c, struct file_reader *r, const pennon_names *columns, struct schema **out, pennon_error *err)
+static pennon_status project(const struct call *c, struct file_reader *r, const pennon_names *columns, struct schema **out,
+                             pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     const struct schema *own;
@@ -106,7 +107,8 @@ done:
     return st;
 }
 
-static pennon_status new_projection(const struct call *c, struct file_reader *r, const pennon_file_options *o, struct file_projection **out, pennon_error *err)
+static pennon_status new_projection(const struct call *c, struct file_reader *r, const pennon_file_options *o,
+                                    struct file_projection **out, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct schema *schema = NULL;
@@ -169,14 +171,15 @@ static void file_stream_free(void *ctx)
     call_end(&c);
 }
 
-static pennon_status open_stream(const struct call *c, struct file_reader *r, uint64_t start, uint64_t end, const pennon_file_options *o,
-                                 struct ArrowArrayStream *out, pennon_error *err)
+static pennon_status open_stream(const struct call *c, struct file_reader *r, uint64_t start, uint64_t end,
+                                 const pennon_file_options *o, struct ArrowArrayStream *out, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct ArrowSchema schema = {0};
     uint64_t rows = file_reader_rows(r);
     if (end == PENNON_NONE) end = rows;
-    if (start > end || end > rows) return error_set(err, PENNON_INVALID_ARGUMENT, "rows %" PRIu64 " to %" PRIu64 " of a file of %" PRIu64, start, end, rows);
+    if (start > end || end > rows)
+        return error_set(err, PENNON_INVALID_ARGUMENT, "rows %" PRIu64 " to %" PRIu64 " of a file of %" PRIu64, start, end, rows);
     struct file_stream *s = mem_calloc(c->mem, 1, sizeof *s, err);
     if (!s) return err->code;
     call_copy(&s->c, c);
@@ -194,8 +197,8 @@ done:
     return st;
 }
 
-pennon_status pennon_file_read(pennon_file *f, uint64_t start, uint64_t end, const pennon_file_options *options, struct ArrowArrayStream *out,
-                               pennon_error *err)
+pennon_status pennon_file_read(pennon_file *f, uint64_t start, uint64_t end, const pennon_file_options *options,
+                               struct ArrowArrayStream *out, pennon_error *err)
 {
     struct api a;
     pennon_file_options o;
@@ -225,8 +228,8 @@ static uint64_t place_of(const uint64_t *rows, size_t n, uint64_t row)
     return low;
 }
 
-static pennon_status take_from_file(const struct call *c, struct file_reader *r, size_t n, const uint64_t *rows, const pennon_file_options *o,
-                                    struct ArrowArrayStream *out, pennon_error *err)
+static pennon_status take_from_file(const struct call *c, struct file_reader *r, size_t n, const uint64_t *rows,
+                                    const pennon_file_options *o, struct ArrowArrayStream *out, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct file_projection *p = NULL;
@@ -242,7 +245,8 @@ static pennon_status take_from_file(const struct call *c, struct file_reader *r,
     if (n) memcpy(sorted, rows, n * sizeof *rows);
     qsort(sorted, n, sizeof *sorted, by_value);
     for (size_t i = 0; i < n; i++) {
-        if (sorted[i] >= file_reader_rows(r)) FAIL(PENNON_INVALID_ARGUMENT, "row %" PRIu64 " of a file of %" PRIu64, sorted[i], file_reader_rows(r));
+        if (sorted[i] >= file_reader_rows(r))
+            FAIL(PENNON_INVALID_ARGUMENT, "row %" PRIu64 " of a file of %" PRIu64, sorted[i], file_reader_rows(r));
         if (distinct && sorted[distinct - 1] == sorted[i]) continue;
         sorted[distinct++] = sorted[i];
         if (n_ranges && ranges[n_ranges - 1].end == sorted[i]) {
@@ -266,8 +270,8 @@ done:
     return st;
 }
 
-pennon_status pennon_file_take(pennon_file *f, size_t n, const uint64_t *rows, const pennon_file_options *options, struct ArrowArrayStream *out,
-                               pennon_error *err)
+pennon_status pennon_file_take(pennon_file *f, size_t n, const uint64_t *rows, const pennon_file_options *options,
+                               struct ArrowArrayStream *out, pennon_error *err)
 {
     struct api a;
     pennon_file_options o;
@@ -277,7 +281,8 @@ pennon_status pennon_file_take(pennon_file *f, size_t n, const uint64_t *rows, c
     return api_end(&a, st, err);
 }
 
-pennon_status pennon_file_global_buffer(pennon_file *f, const pennon_call *call, uint32_t index, void **out, size_t *size, pennon_error *err)
+pennon_status pennon_file_global_buffer(pennon_file *f, const pennon_call *call, uint32_t index, void **out, size_t *size,
+                                        pennon_error *err)
 {
     struct api a;
     struct block *b = NULL;
@@ -318,8 +323,8 @@ void pennon_file_writer_abort(pennon_file_writer *w)
     call_end(&c);
 }
 
-static pennon_status open_writer(struct pennon_file_writer *w, const char *uri, const struct ArrowSchema *schema, const pennon_file_writer_options *o,
-                                 pennon_error *err)
+static pennon_status open_writer(struct pennon_file_writer *w, const char *uri, const struct ArrowSchema *schema,
+                                 const pennon_file_writer_options *o, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct schema *plain = NULL;
@@ -350,7 +355,8 @@ pennon_status pennon_file_writer_open(const char *uri, const struct ArrowSchema 
     pennon_error_init(&a.local);
     pennon_status st = options_read(&o, sizeof o, options, "pennon_file_writer_options", a.err);
     if (st == PENNON_OK) st = api_begin(&a, o.call, uri, "uri");
-    if (st == PENNON_OK && (!schema || !out)) st = error_set(a.err, PENNON_INVALID_ARGUMENT, "%s is NULL", schema ? "out" : "schema");
+    if (st == PENNON_OK && (!schema || !out))
+        st = error_set(a.err, PENNON_INVALID_ARGUMENT, "%s is NULL", schema ? "out" : "schema");
     if (st == PENNON_OK) {
         struct pennon_file_writer *w = mem_calloc(a.c.mem, 1, sizeof *w, a.err);
         st = w ? PENNON_OK : a.err->code;
@@ -390,7 +396,8 @@ pennon_status pennon_file_writer_write(pennon_file_writer *w, struct ArrowArray 
     return error_out(err, &local, st);
 }
 
-pennon_status pennon_file_writer_add_buffer(pennon_file_writer *w, const void *bytes, size_t size, uint32_t *index, pennon_error *err)
+pennon_status pennon_file_writer_add_buffer(pennon_file_writer *w, const void *bytes, size_t size, uint32_t *index,
+                                            pennon_error *err)
 {
     pennon_error local;
     pennon_error_init(&local);
@@ -456,7 +463,8 @@ static void count_finding(void *ctx, const pennon_error *finding)
     if (f->finding) f->finding(f->ctx, finding);
 }
 
-pennon_status pennon_file_verify(pennon_file *f, const pennon_call *call, pennon_finding_fn finding, void *ctx, uint64_t *n_findings, pennon_error *err)
+pennon_status pennon_file_verify(pennon_file *f, const pennon_call *call, pennon_finding_fn finding, void *ctx,
+                                 uint64_t *n_findings, pennon_error *err)
 {
     struct api a;
     struct counted_finding counted = {finding, ctx, 0};

@@ -31,7 +31,10 @@ static pennon_status listing_end(struct listing *l, pennon_status st, struct Arr
     return st;
 }
 
-static pennon_status put_u64(struct listing *l, size_t i, uint64_t v, pennon_error *err) { return builder_append_uint(builder_child(l->rows, i), v, err); }
+static pennon_status put_u64(struct listing *l, size_t i, uint64_t v, pennon_error *err)
+{
+    return builder_append_uint(builder_child(l->rows, i), v, err);
+}
 
 /* NULL gives a null. */
 static pennon_status put_text(struct listing *l, size_t i, const char *text, pennon_error *err)
@@ -65,8 +68,9 @@ static struct totals totals_of(const struct snapshot *s)
 
 static const char *operation_name(uint32_t which)
 {
-    static const char *const names[] = {"Append",  "Delete",  "Overwrite", "CreateIndex",  "Rewrite",         "Merge",              "Restore", "ReserveFragments",
-                                        "Update",  "Project", "UpdateConfig", "DataReplacement", "UpdateMemWalState", "Clone", "UpdateBases", "DataOverlay"};
+    static const char *const names[] = {
+        "Append", "Delete",  "Overwrite",    "CreateIndex",     "Rewrite",           "Merge", "Restore",     "ReserveFragments",
+        "Update", "Project", "UpdateConfig", "DataReplacement", "UpdateMemWalState", "Clone", "UpdateBases", "DataOverlay"};
     uint32_t i = which - OPERATION_APPEND;
     return which >= OPERATION_APPEND && i < ARRAY_LEN(names) ? names[i] : NULL;
 }
@@ -80,7 +84,8 @@ static const char *operation_of(const struct snapshot *s, struct mem *m)
     pennon_error_init(&ignored);
     arena_init(&a, m);
     const char *name = NULL;
-    if (s->transaction.size && wire_decode(&transaction_table, s->transaction, &a, &t, &ignored) == PENNON_OK) name = operation_name(t.which);
+    if (s->transaction.size && wire_decode(&transaction_table, s->transaction, &a, &t, &ignored) == PENNON_OK)
+        name = operation_name(t.which);
     arena_reset(&a);
     pennon_error_clear(&ignored);
     return name;
@@ -166,7 +171,8 @@ static pennon_status fill_fragments(struct listing *l, pennon_dataset *ds, struc
         TRY(put_u64(l, 5, bytes, err));
         TRY(put_text(l, 6, f->deletion ? f->deletion->file_type == 0 ? "array" : "bitmap" : NULL, err));
         struct builder *paths = builder_child(l->rows, 7);
-        for (uint32_t k = 0; k < f->n_files; k++) TRY(builder_append_bytes(builder_child(paths, 0), bytes_str(f->files[k].path), err));
+        for (uint32_t k = 0; k < f->n_files; k++)
+            TRY(builder_append_bytes(builder_child(paths, 0), bytes_str(f->files[k].path), err));
         TRY(builder_append_row(paths, err));
         TRY(end_row(l, err));
     }
@@ -220,12 +226,14 @@ struct stats_walk {
     int32_t max_id;
 };
 
-static pennon_status add_file_stats(const struct call *c, struct file_reader *r, const struct data_file *f, struct stats_walk *w, pennon_error *err)
+static pennon_status add_file_stats(const struct call *c, struct file_reader *r, const struct data_file *f, struct stats_walk *w,
+                                    pennon_error *err)
 {
     for (uint32_t i = 0; i < f->n_fields && i < f->n_columns; i++) {
         struct column_stats stats;
         if (f->fields[i] < 0 || f->fields[i] > w->max_id || f->columns[i] < 0) continue;
-        CHECK_FILE_RETURN((uint32_t)f->columns[i] < file_reader_columns(r), "column %d of %u", f->columns[i], file_reader_columns(r));
+        CHECK_FILE_RETURN((uint32_t)f->columns[i] < file_reader_columns(r), "column %d of %u", f->columns[i],
+                          file_reader_columns(r));
         TRY_RETURN(file_column_stats(c, r, (uint32_t)f->columns[i], &stats, err));
         w->bytes[f->fields[i]] += stats.bytes;
     }
@@ -291,7 +299,8 @@ done:
 
 typedef pennon_status (*fill_fn)(struct listing *l, pennon_dataset *ds, struct snapshot *s, pennon_error *err);
 
-static pennon_status list(pennon_dataset *ds, const pennon_call *call, const char *type, fill_fn fill, struct ArrowArrayStream *out, pennon_error *err)
+static pennon_status list(pennon_dataset *ds, const pennon_call *call, const char *type, fill_fn fill, struct ArrowArrayStream *out,
+                          pennon_error *err)
 {
     struct api a;
     pennon_status st = api_begin(&a, call, ds, "dataset");
@@ -311,17 +320,19 @@ static pennon_status list(pennon_dataset *ds, const pennon_call *call, const cha
 pennon_status pennon_dataset_versions(pennon_dataset *ds, const pennon_call *call, struct ArrowArrayStream *out, pennon_error *err)
 {
     return list(ds, call,
-                "struct<version: uint64, timestamp: timestamp[ns, tz=UTC], rows: uint64, fragments: uint64, data_files: uint64, bytes: uint64, "
+                "struct<version: uint64, timestamp: timestamp[ns, tz=UTC], rows: uint64, fragments: uint64, data_files: uint64, "
+                "bytes: uint64, "
                 "writer: string, operation: string>",
                 fill_versions, out, err);
 }
 
 pennon_status pennon_dataset_fragments(pennon_dataset *ds, const pennon_call *call, struct ArrowArrayStream *out, pennon_error *err)
 {
-    return list(ds, call,
-                "struct<fragment: uint64, physical_rows: uint64, deleted_rows: uint64, rows: uint64, data_files: uint64, bytes: uint64, "
-                "deletion_file: string, paths: list<item: string>>",
-                fill_fragments, out, err);
+    return list(
+        ds, call,
+        "struct<fragment: uint64, physical_rows: uint64, deleted_rows: uint64, rows: uint64, data_files: uint64, bytes: uint64, "
+        "deletion_file: string, paths: list<item: string>>",
+        fill_fragments, out, err);
 }
 
 pennon_status pennon_dataset_tags(pennon_dataset *ds, const pennon_call *call, struct ArrowArrayStream *out, pennon_error *err)
@@ -334,7 +345,8 @@ pennon_status pennon_dataset_branches(pennon_dataset *ds, const pennon_call *cal
     return list(ds, call, "struct<branch: string, parent: string, version: uint64>", fill_branches, out, err);
 }
 
-pennon_status pennon_dataset_data_stats(pennon_dataset *ds, const pennon_call *call, struct ArrowArrayStream *out, pennon_error *err)
+pennon_status pennon_dataset_data_stats(pennon_dataset *ds, const pennon_call *call, struct ArrowArrayStream *out,
+                                        pennon_error *err)
 {
     return list(ds, call, "struct<field: int32, name: string, bytes: uint64>", fill_stats, out, err);
 }
@@ -377,10 +389,13 @@ static pennon_status put_time(struct buf *b, int64_t ns, pennon_error *err)
     }
     /* Civil date from days since 1970 (proleptic Gregorian), by eras of 400 years. */
     int64_t z = days + 719468, era = (z >= 0 ? z : z - 146096) / 146097, doe = z - era * 146097;
-    int64_t yoe = (doe - doe / 1460 + doe / 36524 - doe / 146096) / 365, doy = doe - (365 * yoe + yoe / 4 - yoe / 100), mp = (5 * doy + 2) / 153;
+    int64_t yoe = (doe - doe / 1460 + doe / 36524 - doe / 146096) / 365, doy = doe - (365 * yoe + yoe / 4 - yoe / 100),
+            mp = (5 * doy + 2) / 153;
     int64_t day = doy - (153 * mp + 2) / 5 + 1, month = mp < 10 ? mp + 3 : mp - 9, year = yoe + era * 400 + (month <= 2);
-    return buf_printf(b, err, "\"timestamp\": \"%04" PRId64 "-%02" PRId64 "-%02" PRId64 "T%02" PRId64 ":%02" PRId64 ":%02" PRId64 ".%09" PRId64 "Z\", ", year,
-                      month, day, second / 3600, second / 60 % 60, second % 60, rest);
+    return buf_printf(b, err,
+                      "\"timestamp\": \"%04" PRId64 "-%02" PRId64 "-%02" PRId64 "T%02" PRId64 ":%02" PRId64 ":%02" PRId64
+                      ".%09" PRId64 "Z\", ",
+                      year, month, day, second / 3600, second / 60 % 60, second % 60, rest);
 }
 
 static pennon_status put_indices(struct buf *b, const struct snapshot *s, struct mem *m, pennon_error *err)
@@ -438,11 +453,14 @@ static pennon_status info(const struct call *c, struct snapshot *s, struct buf *
     TRY(writer_text(s, &writer, err));
     TRY(put_key(b, "writer", err));
     TRY(writer.size ? json_put_text(b, bytes_of(writer.data, writer.size), err) : buf_printf(b, err, "null"));
-    TRY(buf_printf(b, err, ", \"reader_flags\": %" PRIu64 ", \"writer_flags\": %" PRIu64 ", ", m->reader_feature_flags, m->writer_feature_flags));
-    TRY(buf_printf(b, err, "\"rows\": %" PRIu64 ", \"deleted_rows\": %" PRIu64 ", \"fragments\": %zu, \"data_files\": %" PRIu64 ", \"bytes\": %" PRIu64 ", ",
+    TRY(buf_printf(b, err, ", \"reader_flags\": %" PRIu64 ", \"writer_flags\": %" PRIu64 ", ", m->reader_feature_flags,
+                   m->writer_feature_flags));
+    TRY(buf_printf(b, err,
+                   "\"rows\": %" PRIu64 ", \"deleted_rows\": %" PRIu64 ", \"fragments\": %zu, \"data_files\": %" PRIu64
+                   ", \"bytes\": %" PRIu64 ", ",
                    t.physical - min_u64(t.deleted, t.physical), t.deleted, s->n_fragments, t.files, t.bytes));
-    TRY(buf_printf(b, err, "\"stable_row_ids\": %s, \"next_row_id\": %" PRIu64 ", ", m->reader_feature_flags & FLAG_STABLE_ROW_IDS ? "true" : "false",
-                   m->next_row_id));
+    TRY(buf_printf(b, err, "\"stable_row_ids\": %s, \"next_row_id\": %" PRIu64 ", ",
+                   m->reader_feature_flags & FLAG_STABLE_ROW_IDS ? "true" : "false", m->next_row_id));
     if (m->has_max_fragment_id) TRY(buf_printf(b, err, "\"max_fragment_id\": %u, ", m->max_fragment_id));
     TRY(put_indices(b, s, c->mem, err));
     TRY(put_bases(b, s, err));

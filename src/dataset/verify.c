@@ -66,13 +66,14 @@ static pennon_status verify_data_file(struct verifying *v, struct snapshot *s, s
     TRY_RETURN(file_cache_get(&v->a->c, fc, s, f, &r, err));
     pennon_status st = PENNON_OK;
     if (f->size && f->size != file_reader_size(r)) {
-        st = error_set(err, PENNON_CORRUPT, "the file has %" PRIu64 " bytes, the manifest says %" PRIu64, file_reader_size(r), f->size);
+        st = error_set(err, PENNON_CORRUPT, "the file has %" PRIu64 " bytes, the manifest says %" PRIu64, file_reader_size(r),
+                       f->size);
         (void)error_where(err, NULL, f->path, PENNON_NOWHERE, PENNON_NOWHERE, PENNON_NOWHERE);
         st = report(v, st, NULL);
     }
     if (st == PENNON_OK && file_reader_version(r) != f->version) {
-        st = error_set(err, PENNON_CORRUPT, "the file is of version %s, the manifest says %s", storage_version_text(file_reader_version(r)),
-                       storage_version_text(f->version));
+        st = error_set(err, PENNON_CORRUPT, "the file is of version %s, the manifest says %s",
+                       storage_version_text(file_reader_version(r)), storage_version_text(f->version));
         (void)error_where(err, NULL, f->path, PENNON_NOWHERE, PENNON_NOWHERE, PENNON_NOWHERE);
         st = report(v, st, NULL);
     }
@@ -111,8 +112,8 @@ static pennon_status verify_snapshot(struct verifying *v, struct snapshot *s, st
     return verify_row_ids(v, s);
 }
 
-pennon_status pennon_dataset_verify(pennon_dataset *ds, const pennon_call *call, pennon_finding_fn finding, void *ctx, uint64_t *n_findings,
-                                    pennon_error *err)
+pennon_status pennon_dataset_verify(pennon_dataset *ds, const pennon_call *call, pennon_finding_fn finding, void *ctx,
+                                    uint64_t *n_findings, pennon_error *err)
 {
     struct api a;
     uint64_t count = 0;

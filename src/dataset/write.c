@@ -14,11 +14,11 @@ struct writing {
     struct call *c;
     const pennon_write_options *o;
     struct table_location at;
-    struct snapshot *read;       /* NULL = there is no table */
+    struct snapshot *read; /* NULL = there is no table */
     bool append;
-    uint32_t version;            /* STORAGE_ of the files */
-    struct ArrowSchema input;    /* of the stream */
-    struct schema *schema;       /* of the files: input order, with ids */
+    uint32_t version;         /* STORAGE_ of the files */
+    struct ArrowSchema input; /* of the stream */
+    struct schema *schema;    /* of the files: input order, with ids */
     bool has_views, has_json;
     uint64_t max_rows, max_bytes;
     /* the file being written */
@@ -66,7 +66,8 @@ static pennon_status choose_version(struct writing *w, pennon_error *err)
     if (w->o->storage_version) TRY_RETURN(storage_version_of(w->o->storage_version, &asked, err));
     w->version = asked ? asked : w->read ? w->read->storage_version : STORAGE_2_1;
     if (w->append && asked && asked != w->read->storage_version) {
-        return error_set(err, PENNON_INVALID_ARGUMENT, "data storage version %s was asked for, the dataset has %s; an append keeps the dataset's",
+        return error_set(err, PENNON_INVALID_ARGUMENT,
+                         "data storage version %s was asked for, the dataset has %s; an append keeps the dataset's",
                          storage_version_text(asked), storage_version_text(w->read->storage_version));
     }
     if (w->version == STORAGE_LEGACY || w->version == STORAGE_2_3) {
@@ -80,7 +81,8 @@ static bool any_view(const struct ArrowSchema *s)
     struct arrow_type t;
     pennon_error ignored;
     pennon_error_init(&ignored);
-    bool found = arrow_type_of(s, &t, &ignored) == PENNON_OK && (t.layout == LAYOUT_VIEW || t.layout == LAYOUT_LIST_VIEW32 || t.layout == LAYOUT_LIST_VIEW64);
+    bool found = arrow_type_of(s, &t, &ignored) == PENNON_OK &&
+                 (t.layout == LAYOUT_VIEW || t.layout == LAYOUT_LIST_VIEW32 || t.layout == LAYOUT_LIST_VIEW64);
     pennon_error_clear(&ignored);
     for (int64_t i = 0; i < s->n_children && !found; i++) found = any_view(s->children[i]);
     return found;
@@ -154,9 +156,14 @@ static pennon_status close_file(struct writing *w, pennon_error *err)
     TRY_NEW(ids, arena_alloc(&w->arena, (done_file.n_fields * 2 + 1) * sizeof *ids, err));
     if (done_file.n_fields) memcpy(ids, done_file.fields, done_file.n_fields * sizeof *ids);
     if (done_file.n_fields) memcpy(ids + done_file.n_fields, done_file.columns, done_file.n_fields * sizeof *ids);
-    *f = (struct data_file_message){.path = bytes_str(name), .fields = ids, .n_fields = done_file.n_fields, .column_indices = ids + done_file.n_fields,
-                                    .n_column_indices = done_file.n_fields, .file_major_version = w->version >> 16,
-                                    .file_minor_version = w->version & 0xffff, .file_size_bytes = done_file.size};
+    *f = (struct data_file_message){.path = bytes_str(name),
+                                    .fields = ids,
+                                    .n_fields = done_file.n_fields,
+                                    .column_indices = ids + done_file.n_fields,
+                                    .n_column_indices = done_file.n_fields,
+                                    .file_major_version = w->version >> 16,
+                                    .file_minor_version = w->version & 0xffff,
+                                    .file_size_bytes = done_file.size};
     w->fragments[w->n_fragments++] = (struct fragment_message){.files = f, .n_files = 1, .physical_rows = done_file.rows};
 done:
     file_writer_abort(file);
@@ -182,7 +189,8 @@ static void remove_files(struct writing *w)
 /* ---- batches ---- */
 
 /* JSON text -> JSONB, as large_binary. */
-static pennon_status json_column(struct mem *m, const struct ArrowSchema *schema, struct ArrowArray *in, struct ArrowArray *out, pennon_error *err)
+static pennon_status json_column(struct mem *m, const struct ArrowSchema *schema, struct ArrowArray *in, struct ArrowArray *out,
+                                 pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct array_view v;
@@ -223,7 +231,8 @@ done:
 }
 
 /* Replace the JSON texts below a field. `schema` is the input's. */
-static pennon_status convert_json(struct writing *w, const struct field *f, const struct ArrowSchema *schema, struct ArrowArray *array, pennon_error *err)
+static pennon_status convert_json(struct writing *w, const struct field *f, const struct ArrowSchema *schema,
+                                  struct ArrowArray *array, pennon_error *err)
 {
     struct arrow_type t;
     if (strcmp(f->logical_type, "json") == 0) {
@@ -247,7 +256,8 @@ static pennon_status prepare_batch(struct writing *w, struct ArrowArray *batch, 
     pennon_status st = PENNON_OK;
     struct ArrowArray plain = {0};
     TRY(array_validate(&w->input, batch, ARRAY_VALIDATE_FULL, err));
-    if (batch->null_count != 0 && array_null_count(&w->input, batch) != 0) FAIL(PENNON_INVALID_ARGUMENT, "a record batch with null rows");
+    if (batch->null_count != 0 && array_null_count(&w->input, batch) != 0)
+        FAIL(PENNON_INVALID_ARGUMENT, "a record batch with null rows");
     /* A copy when something is converted: the input's arrays are not ours to change. */
     if (w->has_views || w->has_json || batch->offset != 0) {
         TRY(array_copy_range(&w->input, batch, 0, batch->length, ARRAY_PLAIN_VIEWS, w->c->mem, &plain, err));
@@ -255,7 +265,8 @@ static pennon_status prepare_batch(struct writing *w, struct ArrowArray *batch, 
         array_move(&plain, batch);
     }
     for (size_t i = 0; w->has_json && i < w->schema->n_fields; i++) {
-        if (any_json(w->schema->fields[i])) TRY(convert_json(w, w->schema->fields[i], w->input.children[i], batch->children[i], err));
+        if (any_json(w->schema->fields[i]))
+            TRY(convert_json(w, w->schema->fields[i], w->input.children[i], batch->children[i], err));
     }
 done:
     array_release(&plain);
@@ -335,8 +346,8 @@ static pennon_status commit(struct writing *w, struct snapshot **out, pennon_err
         o.properties = properties;
         o.n_properties = p->n;
     }
-    TRY(commit_fragments(w->c, w->read ? &w->read->at : &w->at, w->read, w->append ? COMMIT_APPEND : COMMIT_OVERWRITE, w->append ? NULL : w->schema,
-                         w->fragments, w->n_fragments, &o, out, err));
+    TRY(commit_fragments(w->c, w->read ? &w->read->at : &w->at, w->read, w->append ? COMMIT_APPEND : COMMIT_OVERWRITE,
+                         w->append ? NULL : w->schema, w->fragments, w->n_fragments, &o, out, err));
 done:
     mem_free(w->c->mem, properties);
     return st;
@@ -389,8 +400,8 @@ void pennon_write_options_init(pennon_write_options *options)
     if (options) *options = (pennon_write_options){.struct_size = sizeof *options, .max_retries = 20};
 }
 
-pennon_status dataset_write(struct call *c, const struct table_location *at, struct ArrowArrayStream *data, const pennon_write_options *o,
-                            struct snapshot **out, pennon_error *err)
+pennon_status dataset_write(struct call *c, const struct table_location *at, struct ArrowArrayStream *data,
+                            const pennon_write_options *o, struct snapshot **out, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct writing w = {.c = c, .o = o};
@@ -400,7 +411,8 @@ pennon_status dataset_write(struct call *c, const struct table_location *at, str
     }
     TRY(copy_location(&w, at, err));
     TRY(open_existing(&w, err));
-    if (w.read && o->mode == PENNON_WRITE_CREATE) FAIL(PENNON_ALREADY_EXISTS, "a dataset exists already at '%s'; append to it or overwrite it", at->uri);
+    if (w.read && o->mode == PENNON_WRITE_CREATE)
+        FAIL(PENNON_ALREADY_EXISTS, "a dataset exists already at '%s'; append to it or overwrite it", at->uri);
     w.append = w.read && o->mode == PENNON_WRITE_APPEND;
     TRY(run_write(&w, data, out, err));
 done:
@@ -408,8 +420,8 @@ done:
     return st == PENNON_OK ? st : error_where(err, at->uri, NULL, PENNON_NOWHERE, PENNON_NOWHERE, PENNON_NOWHERE);
 }
 
-static pennon_status write_uri(struct call *c, const char *uri, struct ArrowArrayStream *data, const pennon_write_options *o, struct snapshot **out,
-                               pennon_error *err)
+static pennon_status write_uri(struct call *c, const char *uri, struct ArrowArrayStream *data, const pennon_write_options *o,
+                               struct snapshot **out, pennon_error *err)
 {
     struct table_location at = {0};
     pennon_status st = table_locate(c, uri, &at, err);
@@ -418,7 +430,8 @@ static pennon_status write_uri(struct call *c, const char *uri, struct ArrowArra
     return st;
 }
 
-pennon_status pennon_write(const char *uri, struct ArrowArrayStream *data, const pennon_write_options *options, pennon_dataset **out, pennon_error *err)
+pennon_status pennon_write(const char *uri, struct ArrowArrayStream *data, const pennon_write_options *options,
+                           pennon_dataset **out, pennon_error *err)
 {
     struct api a = {.err = &a.local};
     pennon_write_options o;
@@ -428,7 +441,8 @@ pennon_status pennon_write(const char *uri, struct ArrowArrayStream *data, const
     pennon_error_init(&a.local);
     pennon_status st = options_read(&o, sizeof o, options, "pennon_write_options", &a.local);
     if (st == PENNON_OK) st = api_begin(&a, o.call, uri, "uri");
-    if (st == PENNON_OK && (!data || !data->release)) st = error_set(a.err, PENNON_INVALID_ARGUMENT, "the stream is NULL or released");
+    if (st == PENNON_OK && (!data || !data->release))
+        st = error_set(a.err, PENNON_INVALID_ARGUMENT, "the stream is NULL or released");
     if (st == PENNON_OK) st = write_uri(&a.c, uri, data, &o, &s, a.err);
     if (st == PENNON_OK && out) st = dataset_new(&a.c, s, &external, out, a.err);
     if (st != PENNON_OK || !out) snapshot_release(s);
@@ -436,7 +450,8 @@ pennon_status pennon_write(const char *uri, struct ArrowArrayStream *data, const
     return api_end(&a, st, err);
 }
 
-static pennon_status append_to(struct call *c, pennon_dataset *ds, struct ArrowArrayStream *data, const pennon_write_options *o, pennon_error *err)
+static pennon_status append_to(struct call *c, pennon_dataset *ds, struct ArrowArrayStream *data, const pennon_write_options *o,
+                               pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct snapshot *made = NULL;
@@ -451,7 +466,8 @@ done:
     return st;
 }
 
-pennon_status pennon_dataset_append(pennon_dataset *ds, struct ArrowArrayStream *data, const pennon_write_options *options, pennon_error *err)
+pennon_status pennon_dataset_append(pennon_dataset *ds, struct ArrowArrayStream *data, const pennon_write_options *options,
+                                    pennon_error *err)
 {
     struct api a = {.err = &a.local};
     pennon_write_options o;
@@ -459,7 +475,8 @@ pennon_status pennon_dataset_append(pennon_dataset *ds, struct ArrowArrayStream 
     pennon_error_init(&a.local);
     pennon_status st = options_read(&o, sizeof o, options, "pennon_write_options", &a.local);
     if (st == PENNON_OK) st = api_begin(&a, o.call, ds, "dataset");
-    if (st == PENNON_OK && (!data || !data->release)) st = error_set(a.err, PENNON_INVALID_ARGUMENT, "the stream is NULL or released");
+    if (st == PENNON_OK && (!data || !data->release))
+        st = error_set(a.err, PENNON_INVALID_ARGUMENT, "the stream is NULL or released");
     if (st == PENNON_OK) st = append_to(&a.c, ds, data, &o, a.err);
     if (data) stream_release(data);
     return api_end(&a, st, err);

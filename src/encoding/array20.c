@@ -29,11 +29,11 @@ enum stream_form {
 
 struct stream {
     enum stream_form form;
-    uint32_t bits;     /* of a value in the result */
-    uint32_t packed;   /* of a value in the file */
-    bool is_signed;    /* PACKED: extend the sign */
-    bool lead;         /* offsets: one value more in front of the rows */
-    uint64_t scale;    /* values a row */
+    uint32_t bits;   /* of a value in the result */
+    uint32_t packed; /* of a value in the file */
+    bool is_signed;  /* PACKED: extend the sign */
+    bool lead;       /* offsets: one value more in front of the rows */
+    uint64_t scale;  /* values a row */
     enum general_scheme scheme;
     struct page_buffer at;
 };
@@ -50,14 +50,14 @@ struct array20 {
     bool items_null[LEAF_MAX_DIMS]; /* items of fixed size list d are all null */
     struct stream streams[STREAMS];
     enum text_form text;
-    uint64_t text_width;          /* TEXT_FIXED */
-    uint64_t adjustment;          /* of null offsets */
+    uint64_t text_width; /* TEXT_FIXED */
+    uint64_t adjustment; /* of null offsets */
     struct page_buffer text_at;
     enum general_scheme text_scheme;
     struct fsst_decoder *fsst;
     uint64_t list_items;
     bool dictionary;
-    struct array20 *items;        /* dictionary; NULL when all are null */
+    struct array20 *items; /* dictionary; NULL when all are null */
     uint64_t n_items;
 };
 
@@ -72,8 +72,19 @@ struct opening {
 
 static const char *encoding_name(const struct ae_message *e)
 {
-    static const char *const names[] = {"an unknown encoding", "flat", "nullable", "fixed size list", "list", "struct", "binary", "dictionary", "fsst",
-                                        "packed struct", "bitpacked", "fixed size binary", "bitpacked for non-negative values"};
+    static const char *const names[] = {"an unknown encoding",
+                                        "flat",
+                                        "nullable",
+                                        "fixed size list",
+                                        "list",
+                                        "struct",
+                                        "binary",
+                                        "dictionary",
+                                        "fsst",
+                                        "packed struct",
+                                        "bitpacked",
+                                        "fixed size binary",
+                                        "bitpacked for non-negative values"};
     return e && e->which < ARRAY_LEN(names) ? names[e->which] : names[0];
 }
 
@@ -101,12 +112,14 @@ static pennon_status find_scheme(const struct opening *o, const struct scheme_me
     } else if (bytes_equal(m->scheme, bytes_str("lz4"))) {
         *out = GENERAL_LZ4;
     } else {
-        return error_set(o->err, PENNON_NOT_SUPPORTED, "buffers compressed by '%.*s'", (int)min_u64(m->scheme.size, 64), (const char *)m->scheme.data);
+        return error_set(o->err, PENNON_NOT_SUPPORTED, "buffers compressed by '%.*s'", (int)min_u64(m->scheme.size, 64),
+                         (const char *)m->scheme.data);
     }
     return PENNON_OK;
 }
 
-static pennon_status open_packed(const struct opening *o, const struct ae_bitpacked_message *m, enum stream_form form, struct stream *out)
+static pennon_status open_packed(const struct opening *o, const struct ae_bitpacked_message *m, enum stream_form form,
+                                 struct stream *out)
 {
     pennon_error *err = o->err;
     uint64_t bits = m->uncompressed_bits_per_value, packed = m->compressed_bits_per_value;
@@ -120,7 +133,8 @@ static pennon_status open_packed(const struct opening *o, const struct ae_bitpac
 }
 
 /* A stream of plain values, perhaps inside a Nullable that says that there are no nulls. */
-static pennon_status open_stream(const struct opening *o, const struct ae_message *e, uint64_t scale, const char *what, struct stream *out)
+static pennon_status open_stream(const struct opening *o, const struct ae_message *e, uint64_t scale, const char *what,
+                                 struct stream *out)
 {
     pennon_error *err = o->err;
     if (e && e->which == AE_NULLABLE && e->nullable->which == 1) e = e->nullable->no_nulls->values;
@@ -129,7 +143,8 @@ static pennon_status open_stream(const struct opening *o, const struct ae_messag
     switch (e->which) {
     case AE_FLAT: {
         uint64_t bits = e->flat->bits_per_value;
-        CHECK_FILE_RETURN(bits == 1 || (bits % 8 == 0 && bits > 0 && bits <= (uint64_t)1 << 31), "%s of %" PRIu64 " bits", what, bits);
+        CHECK_FILE_RETURN(bits == 1 || (bits % 8 == 0 && bits > 0 && bits <= (uint64_t)1 << 31), "%s of %" PRIu64 " bits", what,
+                          bits);
         out->form = STREAM_FLAT;
         out->bits = out->packed = (uint32_t)bits;
         TRY_RETURN(find_scheme(o, e->flat->compression, &out->scheme));
@@ -149,7 +164,8 @@ static pennon_status open_stream(const struct opening *o, const struct ae_messag
         /* The length is known when it is decompressed. */
         return out->bits % 8 == 0 ? PENNON_OK : error_set(err, PENNON_NOT_SUPPORTED, "compressed bitmaps");
     }
-    CHECK_FILE_RETURN(div_ceil(bits, 8) <= out->at.size, "%s: a buffer of %" PRIu64 " bytes is too small for %" PRIu64 " rows", what, out->at.size, o->a->rows);
+    CHECK_FILE_RETURN(div_ceil(bits, 8) <= out->at.size, "%s: a buffer of %" PRIu64 " bytes is too small for %" PRIu64 " rows",
+                      what, out->at.size, o->a->rows);
     return PENNON_OK;
 }
 
@@ -211,8 +227,8 @@ static pennon_status open_fixed_text(const struct opening *o, const struct ae_fi
     a->text_width = m->byte_width;
     TRY_RETURN(open_stream(o, e, 1, "text bytes", s));
     /* The buffer holds the values as fixed ones, though some say so in single bytes. */
-    CHECK_FILE_RETURN(s->form == STREAM_FLAT && (s->bits == 8 || s->bits == (uint64_t)m->byte_width * 8), "text values of %u bytes in %u bits", m->byte_width,
-                      s->bits);
+    CHECK_FILE_RETURN(s->form == STREAM_FLAT && (s->bits == 8 || s->bits == (uint64_t)m->byte_width * 8),
+                      "text values of %u bytes in %u bits", m->byte_width, s->bits);
     s->bits = s->packed = m->byte_width * 8;
     uint64_t size, bits;
     bool over = mul_overflows(a->rows, m->byte_width, &size) || mul_overflows(size, 8, &bits);
@@ -221,8 +237,8 @@ static pennon_status open_fixed_text(const struct opening *o, const struct ae_fi
     return PENNON_OK;
 }
 
-static pennon_status open_page(struct mem *m, const struct page_desc *desc, const struct ae_message *root, uint64_t rows, const struct leaf_type *type,
-                               unsigned depth, struct array20 **out, pennon_error *err);
+static pennon_status open_page(struct mem *m, const struct page_desc *desc, const struct ae_message *root, uint64_t rows,
+                               const struct leaf_type *type, unsigned depth, struct array20 **out, pennon_error *err);
 
 static pennon_status open_dictionary(const struct opening *o, const struct ae_dictionary_message *m)
 {
@@ -236,7 +252,8 @@ static pennon_status open_dictionary(const struct opening *o, const struct ae_di
     a->n_items = m->num_dictionary_items;
     TRY_RETURN(open_stream(o, m->indices, 1, "dictionary keys", s));
     CHECK_FILE_RETURN(s->bits == 8 || s->bits == 16 || s->bits == 32 || s->bits == 64, "dictionary keys of %u bits", s->bits);
-    TRY_RETURN(open_page(a->mem, o->desc, m->items, a->n_items, type->kind == LEAF_DICTIONARY ? type->value : type, o->depth + 1, &a->items, err));
+    TRY_RETURN(open_page(a->mem, o->desc, m->items, a->n_items, type->kind == LEAF_DICTIONARY ? type->value : type, o->depth + 1,
+                         &a->items, err));
     if (a->items->all_null || a->n_items == 0) {
         /* Nothing that a key could name. */
         array20_free(a->items);
@@ -254,7 +271,8 @@ static pennon_status open_text(const struct opening *o, const struct ae_message 
     case AE_FSST: return open_fsst(o, e->fsst);
     case AE_DICTIONARY: return open_dictionary(o, e->dictionary);
     case AE_FIXED_SIZE_BINARY: return open_fixed_text(o, e->fixed_size_binary);
-    case AE_LIST: return error_set(o->err, PENNON_NOT_SUPPORTED, "text written as lists of bytes, as by early writers of version 2.0");
+    case AE_LIST:
+        return error_set(o->err, PENNON_NOT_SUPPORTED, "text written as lists of bytes, as by early writers of version 2.0");
     default: return wrong_encoding(o, e, "text");
     }
 }
@@ -280,11 +298,13 @@ static pennon_status open_packed_rows(const struct opening *o, const struct ae_m
     struct stream *s = &a->streams[STREAM_VALUES];
     if (e->which != AE_PACKED_STRUCT) return wrong_encoding(o, e, "packed rows");
     uint64_t width = a->type->kind == LEAF_BLOB ? a->type->width : packed_width(a->type), size;
-    if (width == 0 || width > 1u << 28) return error_set(err, PENNON_NOT_SUPPORTED, "packed structs with children that have no fixed width");
+    if (width == 0 || width > 1u << 28)
+        return error_set(err, PENNON_NOT_SUPPORTED, "packed structs with children that have no fixed width");
     *s = (struct stream){.form = STREAM_FLAT, .bits = (uint32_t)width * 8, .packed = (uint32_t)width * 8, .scale = 1};
     TRY_RETURN(find_buffer(o, e->packed_struct->buffer, &s->at));
     bool over = mul_overflows(a->rows, width, &size);
-    CHECK_FILE_RETURN(!over && size <= s->at.size, "packed rows: %" PRIu64 " bytes are too few for %" PRIu64 " rows", s->at.size, a->rows);
+    CHECK_FILE_RETURN(!over && size <= s->at.size, "packed rows: %" PRIu64 " bytes are too few for %" PRIu64 " rows", s->at.size,
+                      a->rows);
     return PENNON_OK;
 }
 
@@ -298,7 +318,8 @@ static pennon_status open_values(const struct opening *o, const struct ae_messag
     case LEAF_BITS:
     case LEAF_FIXED:
         TRY_RETURN(open_stream(o, e, scale, "values", s));
-        CHECK_FILE_RETURN(s->bits == (t->kind == LEAF_BITS ? 1 : (uint64_t)t->width * 8), "values of %u bits for a type of another width", s->bits);
+        CHECK_FILE_RETURN(s->bits == (t->kind == LEAF_BITS ? 1 : (uint64_t)t->width * 8),
+                          "values of %u bits for a type of another width", s->bits);
         return PENNON_OK;
     case LEAF_VARIABLE: return open_text(o, e);
     case LEAF_DICTIONARY:
@@ -336,12 +357,14 @@ static pennon_status open_tree(const struct opening *o, const struct ae_message 
         if (dim == a->type->n_dims) break;
         if (e->which != AE_FIXED_SIZE_LIST) return wrong_encoding(o, e, "fixed size lists");
         uint32_t want = a->type->dims[dim];
-        CHECK_FILE_RETURN(e->fixed_size_list->dimension == want, "fixed size lists of %u items where %u were expected", e->fixed_size_list->dimension, want);
+        CHECK_FILE_RETURN(e->fixed_size_list->dimension == want, "fixed size lists of %u items where %u were expected",
+                          e->fixed_size_list->dimension, want);
         CHECK_FILE_RETURN(!mul_overflows(scale, want, &scale), "fixed size lists of too many items");
         e = e->fixed_size_list->items;
     }
     bool outer = a->streams[STREAM_VALIDITY].form != STREAM_NONE;
-    CHECK_FILE_RETURN(!outer || (e->which != AE_BINARY && e->which != AE_FSST && e->which != AE_DICTIONARY), "validity beside that of the values");
+    CHECK_FILE_RETURN(!outer || (e->which != AE_BINARY && e->which != AE_FSST && e->which != AE_DICTIONARY),
+                      "validity beside that of the values");
     return open_values(o, e, scale);
 }
 
@@ -355,8 +378,8 @@ static pennon_status open_list(const struct opening *o, const struct ae_message 
     return open_ends(o, e->list->offsets, "end offsets of lists");
 }
 
-static pennon_status open_page(struct mem *m, const struct page_desc *desc, const struct ae_message *root, uint64_t rows, const struct leaf_type *type,
-                               unsigned depth, struct array20 **out, pennon_error *err)
+static pennon_status open_page(struct mem *m, const struct page_desc *desc, const struct ae_message *root, uint64_t rows,
+                               const struct leaf_type *type, unsigned depth, struct array20 **out, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct array20 *a;
@@ -381,7 +404,8 @@ done:
     return st;
 }
 
-pennon_status array20_open(struct mem *m, const struct page_desc *desc, const struct leaf_type *type, struct array20 **out, pennon_error *err)
+pennon_status array20_open(struct mem *m, const struct page_desc *desc, const struct leaf_type *type, struct array20 **out,
+                           pennon_error *err)
 {
     CHECK_FILE_RETURN(desc->rows <= (uint64_t)1 << 48, "page of %" PRIu64 " rows", desc->rows);
     return open_page(m, desc, NULL, desc->rows, type, 0, out, err);
@@ -406,13 +430,13 @@ struct array20_read {
     const struct array20 *a;
     const struct row_range *rows;
     size_t n_rows;
-    uint64_t total;             /* rows */
-    struct page_buffer *want;   /* of this round; those of `items` stand behind the own ones */
+    uint64_t total;           /* rows */
+    struct page_buffer *want; /* of this round; those of `items` stand behind the own ones */
     size_t n_want, cap, n_own;
-    size_t first[STREAMS];      /* index of each stream's first range in `got` */
-    size_t text_frame;          /* index of the compressed text */
+    size_t first[STREAMS];        /* index of each stream's first range in `got` */
+    size_t text_frame;            /* index of the compressed text */
     struct bytes *got, *got_text; /* of the first and the second round */
-    bool text_round;            /* the second round was asked for */
+    bool text_round;              /* the second round was asked for */
     struct array20_read *items;
     struct row_range all_items; /* rows of `items` */
     struct buf plain;           /* decompressed values */
@@ -467,14 +491,16 @@ static pennon_status want_streams(struct array20_read *r, pennon_error *err)
         if (s->form == STREAM_NONE) continue;
         r->first[k] = r->n_want;
         if (s->scheme != GENERAL_NONE) TRY_RETURN(add_want(r, s->at, err));
-        for (size_t i = 0; s->scheme == GENERAL_NONE && i < r->n_rows; i++) TRY_RETURN(add_want(r, stream_bytes(s, stream_values(r, s, i)), err));
+        for (size_t i = 0; s->scheme == GENERAL_NONE && i < r->n_rows; i++)
+            TRY_RETURN(add_want(r, stream_bytes(s, stream_values(r, s, i)), err));
     }
     r->text_frame = r->n_want;
     if (a->text == TEXT_ENDS && a->text_scheme != GENERAL_NONE && !a->all_null) TRY_RETURN(add_want(r, a->text_at, err));
     return want_items(r, err);
 }
 
-pennon_status array20_read_begin(const struct array20 *a, struct mem *m, const struct row_range *rows, size_t n, struct array20_read **out, pennon_error *err)
+pennon_status array20_read_begin(const struct array20 *a, struct mem *m, const struct row_range *rows, size_t n,
+                                 struct array20_read **out, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct array20_read *r;
@@ -538,17 +564,20 @@ static void unpack_bits(const struct stream *s, const uint8_t *in, uint64_t bit,
     }
 }
 
-static pennon_status unpack_groups(const struct stream *s, const uint8_t *in, struct row_range v, struct buf *out, pennon_error *err)
+static pennon_status unpack_groups(const struct stream *s, const uint8_t *in, struct row_range v, struct buf *out,
+                                   pennon_error *err)
 {
     uint64_t first = v.start / BITPACK_GROUP, end = div_ceil(v.end, BITPACK_GROUP);
     size_t group = (size_t)s->packed * BITPACK_GROUP / 8, plain = (size_t)s->bits * BITPACK_GROUP / 8;
     TRY_RETURN(buf_resize(out, (size_t)(end - first) * plain, err));
-    for (uint64_t g = first; g < end; g++) bitunpack_1024(s->bits, s->packed, in + (size_t)(g - first) * group, out->data + (size_t)(g - first) * plain);
+    for (uint64_t g = first; g < end; g++)
+        bitunpack_1024(s->bits, s->packed, in + (size_t)(g - first) * group, out->data + (size_t)(g - first) * plain);
     return PENNON_OK;
 }
 
 /* Where the values of row range i lie: `bit` bits behind *data. Valid until the next call for the same stream. */
-static pennon_status stream_get(struct array20_read *r, unsigned k, size_t i, const uint8_t **data, uint64_t *bit, pennon_error *err)
+static pennon_status stream_get(struct array20_read *r, unsigned k, size_t i, const uint8_t **data, uint64_t *bit,
+                                pennon_error *err)
 {
     const struct stream *s = &r->a->streams[k];
     struct row_range v = stream_values(r, s, i);
@@ -557,8 +586,8 @@ static pennon_status stream_get(struct array20_read *r, unsigned k, size_t i, co
         if (!r->has_plain) TRY_RETURN(general_decode(s->scheme, r->got[r->first[k]], BUF_NO_LIMIT, &r->plain, err));
         r->has_plain = true;
         uint64_t width = s->bits / 8, end;
-        CHECK_FILE_RETURN(!mul_overflows(v.end, width, &end) && end <= r->plain.size, "compressed values of %zu bytes end before value %" PRIu64, r->plain.size,
-                          v.end);
+        CHECK_FILE_RETURN(!mul_overflows(v.end, width, &end) && end <= r->plain.size,
+                          "compressed values of %zu bytes end before value %" PRIu64, r->plain.size, v.end);
         *data = r->plain.data + v.start * width;
         *bit = 0;
         return PENNON_OK;
@@ -616,8 +645,8 @@ static pennon_status read_ends(struct array20_read *r, size_t i, uint64_t base, 
     for (uint64_t k = 0; k < n; k++) {
         bool null;
         uint64_t end = plain_end(r->a, load_u64(data + k * 8), &null);
-        CHECK_FILE_RETURN(end >= before && end <= limit, "end offset %" PRIu64 " of row %" PRIu64 " behind %" PRIu64 " in %" PRIu64, end, r->rows[i].start + k,
-                          before, limit);
+        CHECK_FILE_RETURN(end >= before && end <= limit, "end offset %" PRIu64 " of row %" PRIu64 " behind %" PRIu64 " in %" PRIu64,
+                          end, r->rows[i].start + k, before, limit);
         store_u64(ends + (k + 1) * 8, end - base);
         if (!null) bit_set(valid, k);
         count += null;
@@ -634,9 +663,10 @@ static pennon_status want_text(struct array20_read *r, pennon_error *err)
     for (size_t i = 0; i < r->n_rows; i++) {
         struct row_range span;
         TRY_RETURN(ends_span(r, i, &span, err));
-        CHECK_FILE_RETURN(span.start <= span.end && span.end <= r->a->text_at.size, "text from byte %" PRIu64 " to %" PRIu64 " of %" PRIu64, span.start, span.end,
-                          r->a->text_at.size);
-        if (span.start < span.end) TRY_RETURN(add_want(r, (struct page_buffer){r->a->text_at.offset + span.start, span.end - span.start}, err));
+        CHECK_FILE_RETURN(span.start <= span.end && span.end <= r->a->text_at.size,
+                          "text from byte %" PRIu64 " to %" PRIu64 " of %" PRIu64, span.start, span.end, r->a->text_at.size);
+        if (span.start < span.end)
+            TRY_RETURN(add_want(r, (struct page_buffer){r->a->text_at.offset + span.start, span.end - span.start}, err));
     }
     return PENNON_OK;
 }
@@ -707,7 +737,8 @@ static pennon_status append_fixed_text(struct array20_read *r, size_t i, struct 
     uint64_t bit, n = r->rows[i].end - r->rows[i].start;
     const uint8_t *data;
     TRY_RETURN(stream_get(r, STREAM_VALUES, i, &data, &bit, err));
-    for (uint64_t k = 0; k < n; k++) TRY_RETURN(leaf_append_text(o, bytes_of(data + k * r->a->text_width, (size_t)r->a->text_width), err));
+    for (uint64_t k = 0; k < n; k++)
+        TRY_RETURN(leaf_append_text(o, bytes_of(data + k * r->a->text_width, (size_t)r->a->text_width), err));
     return PENNON_OK;
 }
 
@@ -721,8 +752,8 @@ static pennon_status append_text(struct array20_read *r, size_t i, size_t *next,
     if (a->text_scheme == GENERAL_NONE) {
         base = span.start < span.end ? r->got_text[(*next)++] : bytes_of("", 0);
     } else {
-        CHECK_FILE_RETURN(span.start <= span.end && span.end <= r->plain_text.size, "text from byte %" PRIu64 " to %" PRIu64 " of %zu", span.start, span.end,
-                          r->plain_text.size);
+        CHECK_FILE_RETURN(span.start <= span.end && span.end <= r->plain_text.size,
+                          "text from byte %" PRIu64 " to %" PRIu64 " of %zu", span.start, span.end, r->plain_text.size);
         base = span.start < span.end ? bytes_of(r->plain_text.data + span.start, (size_t)(span.end - span.start)) : bytes_of("", 0);
     }
     TRY_RETURN(read_ends(r, i, span.start, span.end, &nulls, err));
@@ -749,8 +780,8 @@ static bool item_null(const struct leaf_out *items, uint64_t i)
 }
 
 /* Keys of a row range to item numbers (8 bytes each) in scratch2, and validity behind them. Null rows get number `null_item`. */
-static pennon_status read_keys(struct array20_read *r, size_t i, const struct leaf_out *items, uint64_t n_items, bool automatic, uint64_t null_item,
-                               pennon_error *err)
+static pennon_status read_keys(struct array20_read *r, size_t i, const struct leaf_out *items, uint64_t n_items, bool automatic,
+                               uint64_t null_item, pennon_error *err)
 {
     const uint8_t *data;
     uint64_t bit, n = r->rows[i].end - r->rows[i].start;
@@ -779,8 +810,8 @@ static pennon_status append_keys(struct array20_read *r, uint64_t n, struct leaf
     TRY_RETURN(buf_grow(&o->values, (size_t)n * width, err));
     uint8_t *to = o->values.data + o->values.size;
     for (uint64_t k = 0; k < n; k++) {
-        CHECK_FILE_RETURN(load_u64(r->scratch2.data + k * 8) <= most, "dictionary key %" PRIu64 " is too large for the type of the keys",
-                          load_u64(r->scratch2.data + k * 8));
+        CHECK_FILE_RETURN(load_u64(r->scratch2.data + k * 8) <= most,
+                          "dictionary key %" PRIu64 " is too large for the type of the keys", load_u64(r->scratch2.data + k * 8));
         memcpy(to + k * width, r->scratch2.data + k * 8, width);
     }
     o->values.size += (size_t)n * width;
@@ -835,7 +866,8 @@ static pennon_status scatter(struct leaf_out *o, const uint8_t *rows, uint64_t n
 }
 
 /* Validity of descriptors: a null is position 1, size 0. */
-static pennon_status append_blob_validity(const uint8_t *rows, uint64_t n, struct array20_read *r, struct leaf_out *o, pennon_error *err)
+static pennon_status append_blob_validity(const uint8_t *rows, uint64_t n, struct array20_read *r, struct leaf_out *o,
+                                          pennon_error *err)
 {
     TRY_RETURN(buf_resize_zero(&r->scratch2, 0, err));
     TRY_RETURN(buf_resize_zero(&r->scratch2, (size_t)bitmap_bytes(n), err));
@@ -894,7 +926,8 @@ pennon_status array20_read_decode(struct array20_read *r, struct leaf_out *o, pe
     return PENNON_OK;
 }
 
-pennon_status array20_read_lists(struct array20_read *r, bool large, struct layer_out *l, struct row_range *items, pennon_error *err)
+pennon_status array20_read_lists(struct array20_read *r, bool large, struct layer_out *l, struct row_range *items,
+                                 pennon_error *err)
 {
     ASSERT(!r->a->type && r->n_want == 0);
     for (size_t i = 0; i < r->n_rows; i++) {

@@ -19,7 +19,8 @@ struct array20_read;
 
 /* `type` NULL: the end offsets of a list. `type` is borrowed and must outlive the page; `desc` is copied, but for its layout, which must live as
  * long. CORRUPT; NOT_SUPPORTED names the encoding. */
-pennon_status array20_open(struct mem *m, const struct page_desc *desc, const struct leaf_type *type, struct array20 **out, pennon_error *err) CHECKED;
+pennon_status array20_open(struct mem *m, const struct page_desc *desc, const struct leaf_type *type, struct array20 **out,
+                           pennon_error *err) CHECKED;
 void array20_free(struct array20 *a); /* NULL is allowed */
 /* List offsets: items that the lists of the page hold. */
 uint64_t array20_list_items(const struct array20 *a);
@@ -27,8 +28,8 @@ uint64_t array20_list_items(const struct array20 *a);
 pennon_status array20_describe(const struct array20 *a, struct buf *out, pennon_error *err) CHECKED;
 
 /* Sorted ranges that do not overlap, inside the page; borrowed until free. */
-pennon_status array20_read_begin(const struct array20 *a, struct mem *m, const struct row_range *rows, size_t n, struct array20_read **out,
-                                 pennon_error *err) CHECKED;
+pennon_status array20_read_begin(const struct array20 *a, struct mem *m, const struct row_range *rows, size_t n,
+                                 struct array20_read **out, pennon_error *err) CHECKED;
 void array20_read_free(struct array20_read *r); /* NULL is allowed */
 /* Ranges of the file that are wanted next, each inside a buffer of the page; *n = 0: ready to decode. */
 void array20_read_wants(const struct array20_read *r, const struct page_buffer **ranges, size_t *n);
@@ -38,6 +39,7 @@ pennon_status array20_read_feed(struct array20_read *r, const struct bytes *byte
 pennon_status array20_read_decode(struct array20_read *r, struct leaf_out *o, pennon_error *err) CHECKED;
 /* List offsets: append the lists to `l`, and the items that they hold to `items`: one range (counted from the first item of the page, perhaps
  * empty) for each row range. */
-pennon_status array20_read_lists(struct array20_read *r, bool large, struct layer_out *l, struct row_range *items, pennon_error *err) CHECKED;
+pennon_status array20_read_lists(struct array20_read *r, bool large, struct layer_out *l, struct row_range *items,
+                                 pennon_error *err) CHECKED;
 
 #endif

@@ -177,14 +177,16 @@ static pennon_status put_level(struct page_maker *m, const struct rows20 *r, uin
 static bool row_valid(const struct rows20 *r, uint64_t i) { return !r->validity || bit_get(r->validity, r->bit + i); }
 
 /* End offsets of `in` with the nulls marked; *adjustment is what marks them, the sum of the lengths and one. */
-static pennon_status put_ends(struct page_maker *m, const struct rows20 *r, const struct leaf_in *in, uint64_t *adjustment, struct ae_message **out)
+static pennon_status put_ends(struct page_maker *m, const struct rows20 *r, const struct leaf_in *in, uint64_t *adjustment,
+                              struct ae_message **out)
 {
     uint32_t index;
     struct buf *b = next_buffer(m, &index);
     uint64_t base = in->n ? leaf_offset(in, 0) : 0;
     *adjustment = in->n ? leaf_offset(in, in->n) - base + 1 : 0;
     TRY_RETURN(buf_resize(b, (size_t)in->n * 8, m->err));
-    for (uint64_t i = 0; i < in->n; i++) store_u64(b->data + i * 8, leaf_offset(in, i + 1) - base + (row_valid(r, i) ? 0 : *adjustment));
+    for (uint64_t i = 0; i < in->n; i++)
+        store_u64(b->data + i * 8, leaf_offset(in, i + 1) - base + (row_valid(r, i) ? 0 : *adjustment));
     *out = ae_no_nulls(m, ae_flat(m, 64, index));
     return *out ? PENNON_OK : m->err->code;
 }
@@ -195,8 +197,11 @@ static pennon_status put_text_bytes(struct page_maker *m, struct bytes text, boo
     const struct array20_column *c = m->column;
     uint32_t index;
     struct buf *b = next_buffer(m, &index);
-    bool named = compress && (c->compression == PAGE_COMPRESSION_NONE || c->compression == PAGE_COMPRESSION_LZ4 || c->compression == PAGE_COMPRESSION_ZSTD);
-    enum general_scheme scheme = c->compression == PAGE_COMPRESSION_LZ4 ? GENERAL_LZ4 : c->compression == PAGE_COMPRESSION_ZSTD ? GENERAL_ZSTD : GENERAL_NONE;
+    bool named = compress && (c->compression == PAGE_COMPRESSION_NONE || c->compression == PAGE_COMPRESSION_LZ4 ||
+                              c->compression == PAGE_COMPRESSION_ZSTD);
+    enum general_scheme scheme = c->compression == PAGE_COMPRESSION_LZ4    ? GENERAL_LZ4
+                                 : c->compression == PAGE_COMPRESSION_ZSTD ? GENERAL_ZSTD
+                                                                           : GENERAL_NONE;
     TRY_RETURN(general_encode(compress ? scheme : GENERAL_NONE, c->has_level ? c->level : 0, text, b, m->err));
     *out = ae_flat(m, 8, index);
     if (!*out) return m->err->code;
@@ -207,7 +212,8 @@ static pennon_status put_text_bytes(struct page_maker *m, struct bytes text, boo
     return PENNON_OK;
 }
 
-static pennon_status put_binary(struct page_maker *m, const struct rows20 *r, const struct leaf_in *in, bool compress, struct ae_message **out)
+static pennon_status put_binary(struct page_maker *m, const struct rows20 *r, const struct leaf_in *in, bool compress,
+                                struct ae_message **out)
 {
     struct ae_message *e = ae_new(m, AE_BINARY);
     if (!NEW_MEMBER(m, e, binary)) return m->err->code;
@@ -265,7 +271,8 @@ static bool small_set_find(struct small_set *s, const struct leaf_in *in, uint64
     return true;
 }
 
-static pennon_status dictionary_message(struct page_maker *m, struct ae_message *keys, struct ae_message *items, uint64_t n_items, struct ae_message **out)
+static pennon_status dictionary_message(struct page_maker *m, struct ae_message *keys, struct ae_message *items, uint64_t n_items,
+                                        struct ae_message **out)
 {
     struct ae_message *e = ae_new(m, AE_DICTIONARY);
     if (!NEW_MEMBER(m, e, dictionary)) return m->err->code;
@@ -362,7 +369,8 @@ static pennon_status put_items(struct page_maker *m, const struct leaf_in *items
     }
     if (null && items->n) {
         /* One value more, of whatever content. */
-        size_t bytes = (size_t)div_ceil((items->bit + n) * leaf_bits(items->type), 8) + 8, have = (size_t)div_ceil((items->bit + items->n) * leaf_bits(items->type), 8);
+        size_t bytes = (size_t)div_ceil((items->bit + n) * leaf_bits(items->type), 8) + 8,
+               have = (size_t)div_ceil((items->bit + items->n) * leaf_bits(items->type), 8);
         uint8_t *values = arena_calloc(m->arena, bytes, 1, m->err);
         if (!values) return m->err->code;
         memcpy(values, items->values, have);
@@ -394,7 +402,9 @@ static pennon_status put_dictionary(struct page_maker *m, const struct rows20 *r
     if (r->valid == 0) items.n = 0;
     uint64_t most = t->width >= 8 ? INT64_MAX : ((uint64_t)1 << (t->width * 8 - t->signed_keys)) - 1;
     if (null && items.n > most) {
-        return error_set(m->err, PENNON_NOT_SUPPORTED, "a dictionary of %" PRIu64 " items and nulls, which version 2.0 keeps as one item more than the keys can name",
+        return error_set(m->err, PENNON_NOT_SUPPORTED,
+                         "a dictionary of %" PRIu64
+                         " items and nulls, which version 2.0 keeps as one item more than the keys can name",
                          items.n);
     }
     TRY_RETURN(put_keys(m, r, items.n, &keys));
@@ -412,7 +422,8 @@ static struct ae_message *packed_child(struct page_maker *m, const struct leaf_t
     return e;
 }
 
-static pennon_status packed_message(struct page_maker *m, const struct leaf_type *children, uint32_t n, uint32_t buffer, struct ae_message **out)
+static pennon_status packed_message(struct page_maker *m, const struct leaf_type *children, uint32_t n, uint32_t buffer,
+                                    struct ae_message **out)
 {
     struct ae_message *e = ae_new(m, AE_PACKED_STRUCT);
     if (!NEW_MEMBER(m, e, packed_struct)) return m->err->code;
@@ -438,15 +449,19 @@ static pennon_status put_packed(struct page_maker *m, const struct rows20 *r, st
     struct buf *b = next_buffer(m, &index);
     for (uint32_t c = 0; c < in->type->n_children; c++) {
         const struct leaf_type *t = &in->type->children[c];
-        if (t->kind != LEAF_FIXED) return error_set(m->err, PENNON_NOT_SUPPORTED, "packed structs with children that are not of a fixed width of bytes");
+        if (t->kind != LEAF_FIXED)
+            return error_set(m->err, PENNON_NOT_SUPPORTED, "packed structs with children that are not of a fixed width of bytes");
         stride += leaf_bits(t) / 8;
     }
     for (uint32_t c = 0; c < in->type->n_children; c++) {
         for (uint32_t d = 0; d < in->type->children[c].n_dims && !m->column->allow_loss; d++) {
-            if (in->children[c].item_validity[d]) return error_set(m->err, PENNON_INVALID_ARGUMENT, "null in a list of a packed struct, which version 2.0 would lose");
+            if (in->children[c].item_validity[d])
+                return error_set(m->err, PENNON_INVALID_ARGUMENT,
+                                 "null in a list of a packed struct, which version 2.0 would lose");
         }
     }
-    if (stride && in->n > (uint64_t)PTRDIFF_MAX / stride) return error_set(m->err, PENNON_OVER_BUDGET, "%" PRIu64 " packed rows in one page", in->n);
+    if (stride && in->n > (uint64_t)PTRDIFF_MAX / stride)
+        return error_set(m->err, PENNON_OVER_BUDGET, "%" PRIu64 " packed rows in one page", in->n);
     TRY_RETURN(buf_resize(b, (size_t)(in->n * stride), m->err));
     for (uint32_t c = 0; c < in->type->n_children; c++) {
         size_t width = (size_t)(leaf_bits(&in->type->children[c]) / 8);
@@ -489,7 +504,8 @@ static pennon_status start_page(struct page_maker *m, struct page_set *set, uint
 
 static uint64_t rows_bytes(const struct leaf_in *in)
 {
-    if (in->type->kind == LEAF_VARIABLE) return in->n ? leaf_offset(in, in->n) - leaf_offset(in, 0) + (in->n + 1) * leaf_offset_width(in) : 0;
+    if (in->type->kind == LEAF_VARIABLE)
+        return in->n ? leaf_offset(in, in->n) - leaf_offset(in, 0) + (in->n + 1) * leaf_offset_width(in) : 0;
     if (in->type->kind != LEAF_PACKED) return div_ceil(in->n * leaf_bits(in->type), 8);
     uint64_t sum = 0;
     for (uint32_t c = 0; c < in->type->n_children; c++) sum += rows_bytes(&in->children[c]);
@@ -520,8 +536,8 @@ static pennon_status write_rows(struct page_maker *m, const struct rows20 *r, st
 }
 
 /* Validity of the rows; `bitmaps` one a batch, by physical slot, NULL = all valid. */
-static pennon_status gather_validity(struct arena *a, const struct array20_batch *batches, size_t n, const uint8_t *const *bitmaps, struct rows20 *out,
-                                     pennon_error *err)
+static pennon_status gather_validity(struct arena *a, const struct array20_batch *batches, size_t n, const uint8_t *const *bitmaps,
+                                     struct rows20 *out, pennon_error *err)
 {
     uint64_t at = 0;
     uint8_t *bits = arena_calloc(a, (size_t)bitmap_bytes(out->in.n) + 1, 1, err);
@@ -539,7 +555,8 @@ static pennon_status gather_validity(struct arena *a, const struct array20_batch
     return PENNON_OK;
 }
 
-static pennon_status gather_blobs(struct arena *a, const struct array20_batch *batches, size_t n, struct rows20 *out, pennon_error *err)
+static pennon_status gather_blobs(struct arena *a, const struct array20_batch *batches, size_t n, struct rows20 *out,
+                                  pennon_error *err)
 {
     uint64_t at = 0;
     uint8_t *values = arena_calloc(a, (size_t)out->in.n + 1, 16, err);
@@ -566,8 +583,9 @@ static pennon_status loss_levels(struct page_maker *m, uint64_t n, const uint16_
     return PENNON_OK;
 }
 
-static pennon_status gather_values(struct page_maker *m, const struct array20_batch *batches, size_t n, const struct ArrowArray *const *arrays,
-                                   const struct level_range *ranges, const struct dictionary_group *group, struct rows20 *out)
+static pennon_status gather_values(struct page_maker *m, const struct array20_batch *batches, size_t n,
+                                   const struct ArrowArray *const *arrays, const struct level_range *ranges,
+                                   const struct dictionary_group *group, struct rows20 *out)
 {
     const struct leaf_type *t = m->column->type;
     const uint16_t *levels = NULL;
@@ -588,8 +606,8 @@ static pennon_status gather_values(struct page_maker *m, const struct array20_ba
 }
 
 /* Batches that share a dictionary, or all. */
-static pennon_status write_group(struct page_maker *m, const struct array20_batch *batches, size_t n, const struct ArrowArray *const *arrays,
-                                 const struct dictionary_group *group, struct page_set *set)
+static pennon_status write_group(struct page_maker *m, const struct array20_batch *batches, size_t n,
+                                 const struct ArrowArray *const *arrays, const struct dictionary_group *group, struct page_set *set)
 {
     struct rows20 r = {.in = {.type = m->column->type}};
     const uint8_t **bitmaps = arena_calloc(m->arena, n + 1, sizeof *bitmaps, m->err);
@@ -645,7 +663,8 @@ static pennon_status write_lists(struct page_maker *m, const struct array20_batc
     for (size_t i = 0; i < n; i++) {
         uint64_t first = (uint64_t)batches[i].array->offset + batches[i].start;
         rows += batches[i].count;
-        if (batches[i].count) span += list_offset(batches[i].array, large, first + batches[i].count) - list_offset(batches[i].array, large, first);
+        if (batches[i].count)
+            span += list_offset(batches[i].array, large, first + batches[i].count) - list_offset(batches[i].array, large, first);
     }
     TRY_RETURN(start_page(m, set, rows));
     struct buf *b = next_buffer(m, &index);
@@ -668,8 +687,8 @@ static pennon_status write_lists(struct page_maker *m, const struct array20_batc
     return wire_encode(&ae_table, e, &m->page->layout, m->err);
 }
 
-pennon_status array20_pages_write(struct mem *mem, const struct array20_column *column, const struct array20_batch *batches, size_t n_batches,
-                                  struct page_set *out, pennon_error *err)
+pennon_status array20_pages_write(struct mem *mem, const struct array20_column *column, const struct array20_batch *batches,
+                                  size_t n_batches, struct page_set *out, pennon_error *err)
 {
     struct arena arena;
     struct page_maker m = {.mem = mem, .arena = &arena, .column = column, .err = err};

@@ -8,13 +8,13 @@
 #include "encoding/page_write.h"
 
 struct array20_column {
-    const struct leaf_type *type;   /* NULL = the end offsets of a list */
-    bool large;                     /* list: 8-byte offsets */
+    const struct leaf_type *type;      /* NULL = the end offsets of a list */
+    bool large;                        /* list: 8-byte offsets */
     enum page_compression compression; /* of text */
     bool has_level;
     int32_t level;
-    bool binary;                    /* text that is no utf8: no automatic dictionary */
-    bool allow_loss;                /* packed structs: nulls of children are dropped */
+    bool binary;     /* text that is no utf8: no automatic dictionary */
+    bool allow_loss; /* packed structs: nulls of children are dropped */
     uint64_t max_page_bytes;
 };
 
@@ -28,8 +28,8 @@ struct array20_batch {
 
 /* INVALID_ARGUMENT: nulls that would be lost. NOT_SUPPORTED: keys of a dictionary that cannot name the null item, packed children without a fixed
  * width. Page.length of page_bytes is in `length`. `out` is to be freed in any case. */
-pennon_status array20_pages_write(struct mem *mem, const struct array20_column *column, const struct array20_batch *batches, size_t n_batches,
-                                  struct page_set *out, pennon_error *err) CHECKED;
+pennon_status array20_pages_write(struct mem *mem, const struct array20_column *column, const struct array20_batch *batches,
+                                  size_t n_batches, struct page_set *out, pennon_error *err) CHECKED;
 /* The page of a struct's header column: no buffers. */
 pennon_status array20_header_write(struct mem *mem, uint64_t rows, struct page_set *out, pennon_error *err) CHECKED;
 

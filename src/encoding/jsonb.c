@@ -253,7 +253,10 @@ static void skip_space(struct parser *p)
     while (p->at < p->end && (*p->at == ' ' || *p->at == '\t' || *p->at == '\n' || *p->at == '\r')) p->at++;
 }
 
-static int hex_of(uint8_t c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1; }
+static int hex_of(uint8_t c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
 
 static bool hex4(struct parser *p, uint32_t *out)
 {
@@ -420,13 +423,14 @@ static pennon_status build(struct parser *p, struct element *items, size_t n, bo
         qsort(items, n, sizeof *items, by_key);
         for (size_t i = 1; i < n; i++) {
             if (by_key(&items[i - 1], &items[i]) == 0) {
-                return error_set(p->err, PENNON_INVALID_ARGUMENT, "JSON: key '%.*s' occurs twice in one object", (int)min_u64(items[i].key.size, 100),
-                                 (const char *)items[i].key.data);
+                return error_set(p->err, PENNON_INVALID_ARGUMENT, "JSON: key '%.*s' occurs twice in one object",
+                                 (int)min_u64(items[i].key.size, 100), (const char *)items[i].key.data);
             }
         }
     }
     TRY_RETURN(put_word(p, out, (object ? (uint32_t)HEAD_OBJECT : HEAD_ARRAY) | (uint32_t)n));
-    for (size_t i = 0; object && i < n; i++) TRY_RETURN(put_word(p, out, (uint32_t)ENTRY_STRING << 28 | (uint32_t)items[i].key.size));
+    for (size_t i = 0; object && i < n; i++)
+        TRY_RETURN(put_word(p, out, (uint32_t)ENTRY_STRING << 28 | (uint32_t)items[i].key.size));
     for (size_t i = 0; i < n; i++) TRY_RETURN(put_word(p, out, items[i].entry));
     for (size_t i = 0; object && i < n; i++) TRY_RETURN(buf_append(out, items[i].key.data, items[i].key.size, p->err));
     for (size_t i = 0; i < n; i++) TRY_RETURN(buf_append(out, items[i].payload.data, items[i].payload.size, p->err));

@@ -13,8 +13,8 @@ uint64_t leaf_items(const struct leaf_type *t)
     return items;
 }
 
-pennon_status leaf_out_init(struct leaf_out *o, const struct leaf_type *type, const struct layer_spec *specs, uint32_t n_layers, struct mem *mem,
-                            pennon_error *err)
+pennon_status leaf_out_init(struct leaf_out *o, const struct leaf_type *type, const struct layer_spec *specs, uint32_t n_layers,
+                            struct mem *mem, pennon_error *err)
 {
     *o = (struct leaf_out){.mem = mem, .type = type, .specs = specs, .n_layers = n_layers};
     buf_init(&o->values, mem, BUF_NO_LIMIT);
@@ -67,7 +67,8 @@ static size_t offset_width(const struct leaf_out *o) { return o->type->large ? 8
 
 static pennon_status overflow(pennon_error *err)
 {
-    (void)error_set(err, PENNON_INVALID_ARGUMENT, "a batch has more than 2 GiB of text, or items, for its 32-bit offsets; ask for fewer rows");
+    (void)error_set(err, PENNON_INVALID_ARGUMENT,
+                    "a batch has more than 2 GiB of text, or items, for its 32-bit offsets; ask for fewer rows");
     return error_kind(err, "OffsetOverflow");
 }
 
@@ -93,14 +94,16 @@ static pennon_status repeat_end(struct leaf_out *o, uint64_t n, pennon_error *er
 
 static pennon_status item_count(const struct leaf_out *o, uint64_t n, uint64_t *items, pennon_error *err)
 {
-    if (mul_overflows(n, leaf_items(o->type), items)) return error_set(err, PENNON_OVER_BUDGET, "%" PRIu64 " lists have too many items", n);
+    if (mul_overflows(n, leaf_items(o->type), items))
+        return error_set(err, PENNON_OVER_BUDGET, "%" PRIu64 " lists have too many items", n);
     return PENNON_OK;
 }
 
 static pennon_status grow_bits(struct buf *b, uint64_t old_bits, uint64_t n, pennon_error *err)
 {
     uint64_t bits;
-    if (add_overflows(old_bits, n, &bits) || bits > (uint64_t)PTRDIFF_MAX) return error_set(err, PENNON_OVER_BUDGET, "a bitmap of %" PRIu64 " bits", n);
+    if (add_overflows(old_bits, n, &bits) || bits > (uint64_t)PTRDIFF_MAX)
+        return error_set(err, PENNON_OVER_BUDGET, "a bitmap of %" PRIu64 " bits", n);
     return buf_resize_zero(b, (size_t)bitmap_bytes(bits), err);
 }
 
@@ -124,7 +127,8 @@ pennon_status leaf_append_zero_values(struct leaf_out *o, uint64_t n, pennon_err
     case LEAF_FIXED:
     case LEAF_DICTIONARY:
     case LEAF_BLOB:
-        if (mul_overflows(items, o->type->width, &bytes) || bytes > (uint64_t)PTRDIFF_MAX) return error_set(err, PENNON_OVER_BUDGET, "%" PRIu64 " values", n);
+        if (mul_overflows(items, o->type->width, &bytes) || bytes > (uint64_t)PTRDIFF_MAX)
+            return error_set(err, PENNON_OVER_BUDGET, "%" PRIu64 " values", n);
         TRY_RETURN(buf_append_zero(&o->values, (size_t)bytes, err));
         break;
     case LEAF_VARIABLE: TRY_RETURN(repeat_end(o, n, err)); break;
@@ -141,7 +145,8 @@ pennon_status leaf_append_fixed(struct leaf_out *o, const uint8_t *values, uint6
     ASSERT(o->type->kind == LEAF_FIXED || o->type->kind == LEAF_DICTIONARY || o->type->kind == LEAF_BLOB);
     uint64_t items, bytes;
     TRY_RETURN(item_count(o, n, &items, err));
-    if (mul_overflows(items, o->type->width, &bytes) || bytes > (uint64_t)PTRDIFF_MAX) return error_set(err, PENNON_OVER_BUDGET, "%" PRIu64 " values", n);
+    if (mul_overflows(items, o->type->width, &bytes) || bytes > (uint64_t)PTRDIFF_MAX)
+        return error_set(err, PENNON_OVER_BUDGET, "%" PRIu64 " values", n);
     TRY_RETURN(buf_append(&o->values, values, (size_t)bytes, err));
     o->n += n;
     return PENNON_OK;
@@ -180,14 +185,15 @@ pennon_status leaf_append_variable(struct leaf_out *o, const struct variable_vie
     return PENNON_OK;
 }
 
-pennon_status leaf_append_fsst(struct leaf_out *o, const struct fsst_decoder *d, const struct variable_view *v, uint64_t first, uint64_t n,
-                               pennon_error *err)
+pennon_status leaf_append_fsst(struct leaf_out *o, const struct fsst_decoder *d, const struct variable_view *v, uint64_t first,
+                               uint64_t n, pennon_error *err)
 {
     ASSERT(o->type->kind == LEAF_VARIABLE);
     size_t width = offset_width(o), bytes;
     if (size_mul_overflows((size_t)n, width, &bytes)) return overflow(err);
     TRY_RETURN(buf_grow(&o->offsets, bytes, err));
-    pennon_status st = fsst_decode_values(d, v, first, n, &o->data, (unsigned)width, o->offsets.data + o->offsets.size - width, err);
+    pennon_status st =
+        fsst_decode_values(d, v, first, n, &o->data, (unsigned)width, o->offsets.data + o->offsets.size - width, err);
     if (st == PENNON_OVER_BUDGET && width == 4 && o->data.size > (size_t)INT32_MAX / 2) return overflow(err);
     if (st != PENNON_OK) return st;
     o->offsets.size += bytes;
@@ -244,7 +250,8 @@ pennon_status leaf_append_repeat(struct leaf_out *o, const struct leaf_out *from
         return PENNON_OK;
     }
     uint64_t bytes;
-    if (mul_overflows(n, width, &bytes) || bytes > (uint64_t)PTRDIFF_MAX) return error_set(err, PENNON_OVER_BUDGET, "%" PRIu64 " values", n);
+    if (mul_overflows(n, width, &bytes) || bytes > (uint64_t)PTRDIFF_MAX)
+        return error_set(err, PENNON_OVER_BUDGET, "%" PRIu64 " values", n);
     TRY_RETURN(buf_grow(&o->values, (size_t)bytes, err));
     uint8_t *at = o->values.data + o->values.size;
     for (uint64_t k = 0; k < n; k++) memcpy(at + k * width, from->values.data + i * width, width);
@@ -264,8 +271,8 @@ static uint64_t index_at(unsigned width, const uint8_t *indices, uint64_t k)
 }
 
 /* The common case: text by 32-bit or other indices. One pass for the sizes, one for the bytes. */
-static pennon_status gather_text(struct leaf_out *o, const struct leaf_out *from, unsigned index_width, const uint8_t *indices, uint64_t n,
-                                 pennon_error *err)
+static pennon_status gather_text(struct leaf_out *o, const struct leaf_out *from, unsigned index_width, const uint8_t *indices,
+                                 uint64_t n, pennon_error *err)
 {
     uint64_t total = 0;
     for (uint64_t k = 0; k < n; k++) {
@@ -303,8 +310,8 @@ static pennon_status gather_text(struct leaf_out *o, const struct leaf_out *from
     return PENNON_OK;
 }
 
-static pennon_status gather_fixed(struct leaf_out *o, const struct leaf_out *from, unsigned index_width, const uint8_t *indices, uint64_t n,
-                                  pennon_error *err)
+static pennon_status gather_fixed(struct leaf_out *o, const struct leaf_out *from, unsigned index_width, const uint8_t *indices,
+                                  uint64_t n, pennon_error *err)
 {
     size_t width = (size_t)(leaf_items(o->type) * o->type->width), bytes;
     if (size_mul_overflows((size_t)n, width, &bytes)) return error_set(err, PENNON_OVER_BUDGET, "%" PRIu64 " values", n);
@@ -327,8 +334,8 @@ static pennon_status gather_fixed(struct leaf_out *o, const struct leaf_out *fro
     return PENNON_OK;
 }
 
-pennon_status leaf_append_gather(struct leaf_out *o, const struct leaf_out *from, unsigned index_width, const uint8_t *indices, uint64_t n,
-                                 pennon_error *err)
+pennon_status leaf_append_gather(struct leaf_out *o, const struct leaf_out *from, unsigned index_width, const uint8_t *indices,
+                                 uint64_t n, pennon_error *err)
 {
     if (o->type->kind == LEAF_VARIABLE) return gather_text(o, from, index_width, indices, n, err);
     if (o->type->kind == LEAF_FIXED && o->type->n_dims == 0) return gather_fixed(o, from, index_width, indices, n, err);
@@ -341,21 +348,24 @@ pennon_status leaf_append_gather(struct leaf_out *o, const struct leaf_out *from
 }
 
 /* Room for the item validity of n more values of list `dim`: bit position of the first, and how many bits. */
-static pennon_status grow_item_validity(struct leaf_out *o, uint32_t dim, uint64_t n, uint64_t *old, uint64_t *more, pennon_error *err)
+static pennon_status grow_item_validity(struct leaf_out *o, uint32_t dim, uint64_t n, uint64_t *old, uint64_t *more,
+                                        pennon_error *err)
 {
     ASSERT(dim < o->type->n_dims);
     uint64_t per = 1;
     for (uint32_t d = 0; d <= dim; d++) {
         if (mul_overflows(per, o->type->dims[d], &per)) return error_set(err, PENNON_OVER_BUDGET, "too many list items");
     }
-    if (mul_overflows(o->n, per, old) || mul_overflows(n, per, more)) return error_set(err, PENNON_OVER_BUDGET, "too many list items");
+    if (mul_overflows(o->n, per, old) || mul_overflows(n, per, more))
+        return error_set(err, PENNON_OVER_BUDGET, "too many list items");
     TRY_RETURN(grow_bits(&o->item_validity[dim], *old, *more, err));
     if (!o->has_item_validity[dim]) bits_fill(o->item_validity[dim].data, 0, *old, true);
     o->has_item_validity[dim] = true;
     return PENNON_OK;
 }
 
-pennon_status leaf_append_item_validity_bits(struct leaf_out *o, uint32_t dim, const uint8_t *bits, uint64_t first_bit, uint64_t n, pennon_error *err)
+pennon_status leaf_append_item_validity_bits(struct leaf_out *o, uint32_t dim, const uint8_t *bits, uint64_t first_bit, uint64_t n,
+                                             pennon_error *err)
 {
     uint64_t old, more;
     if (!bits && !o->has_item_validity[dim]) return PENNON_OK;
@@ -368,7 +378,8 @@ pennon_status leaf_append_item_validity_bits(struct leaf_out *o, uint32_t dim, c
     return PENNON_OK;
 }
 
-pennon_status leaf_append_item_validity(struct leaf_out *o, uint32_t dim, const uint8_t *bits, uint64_t first, uint64_t n, pennon_error *err)
+pennon_status leaf_append_item_validity(struct leaf_out *o, uint32_t dim, const uint8_t *bits, uint64_t first, uint64_t n,
+                                        pennon_error *err)
 {
     uint64_t per = 1;
     for (uint32_t d = 0; d <= dim; d++) per *= o->type->dims[d];
@@ -381,13 +392,17 @@ pennon_status leaf_append_item_nulls(struct leaf_out *o, uint32_t dim, uint64_t 
     return grow_item_validity(o, dim, n, &old, &more, err);
 }
 
-static bool same_buf(const struct buf *a, const struct buf *b) { return bytes_equal(bytes_of(a->data, a->size), bytes_of(b->data, b->size)); }
+static bool same_buf(const struct buf *a, const struct buf *b)
+{
+    return bytes_equal(bytes_of(a->data, a->size), bytes_of(b->data, b->size));
+}
 
 /* Equal values and nulls. */
 static bool same_items(const struct leaf_out *a, const struct leaf_out *b)
 {
     if (a->n != b->n || a->n_layers != b->n_layers || a->type->n_dims) return false;
-    if (a->n_layers && (a->layers[0].nulls != b->layers[0].nulls || a->layers[0].has_validity != b->layers[0].has_validity)) return false;
+    if (a->n_layers && (a->layers[0].nulls != b->layers[0].nulls || a->layers[0].has_validity != b->layers[0].has_validity))
+        return false;
     if (a->n_layers && a->layers[0].nulls && !same_buf(&a->layers[0].validity, &b->layers[0].validity)) return false;
     return same_buf(&a->values, &b->values) && same_buf(&a->offsets, &b->offsets) && same_buf(&a->data, &b->data);
 }
@@ -417,8 +432,8 @@ static void give_validity(struct leaf_out *o, struct ArrowArray *out)
 }
 
 /* The item array of list `dim`, and below it the others. */
-static pennon_status finish_list(struct leaf_out *o, uint32_t dim, uint64_t lists, const struct ArrowSchema *schema, struct ArrowArray *out,
-                                 pennon_error *err)
+static pennon_status finish_list(struct leaf_out *o, uint32_t dim, uint64_t lists, const struct ArrowSchema *schema,
+                                 struct ArrowArray *out, pennon_error *err)
 {
     uint64_t items = lists * o->type->dims[dim];
     bool last = dim + 1 == o->type->n_dims;
@@ -438,11 +453,13 @@ static pennon_status finish_list(struct leaf_out *o, uint32_t dim, uint64_t list
 
 static pennon_status finish_packed(struct leaf_out *o, const struct ArrowSchema *schema, struct ArrowArray *out, pennon_error *err)
 {
-    if ((uint64_t)schema->n_children != o->type->n_children) return error_set(err, PENNON_INTERNAL, "packed struct with other children");
+    if ((uint64_t)schema->n_children != o->type->n_children)
+        return error_set(err, PENNON_INTERNAL, "packed struct with other children");
     TRY_RETURN(array_new(out, 1, o->type->n_children, o->mem, err));
     out->length = (int64_t)o->n;
     give_validity(o, out);
-    for (uint32_t i = 0; i < o->type->n_children; i++) TRY_RETURN(leaf_out_finish(&o->children[i], schema->children[i], out->children[i], err));
+    for (uint32_t i = 0; i < o->type->n_children; i++)
+        TRY_RETURN(leaf_out_finish(&o->children[i], schema->children[i], out->children[i], err));
     return PENNON_OK;
 }
 
@@ -488,7 +505,8 @@ static pennon_status dictionary_part(struct leaf_out *o, const struct ArrowSchem
     return array_nulls(schema->dictionary, 0, o->mem, slot, err);
 }
 
-static pennon_status finish_dictionary(struct leaf_out *o, const struct ArrowSchema *schema, struct ArrowArray *out, pennon_error *err)
+static pennon_status finish_dictionary(struct leaf_out *o, const struct ArrowSchema *schema, struct ArrowArray *out,
+                                       pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     size_t n = o->n_dictionaries;

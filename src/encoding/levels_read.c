@@ -14,8 +14,8 @@
  * Source: spec file-format 5. */
 #include "encoding/page_read.h"
 
-pennon_status layer_kinds_parse(const uint32_t *layers, size_t n, const struct layer_spec *specs, uint32_t n_specs, struct layer_kinds *out,
-                                pennon_error *err)
+pennon_status layer_kinds_parse(const uint32_t *layers, size_t n, const struct layer_spec *specs, uint32_t n_specs,
+                                struct layer_kinds *out, pennon_error *err)
 {
     memset(out, 0, sizeof *out);
     CHECK_FILE_RETURN(n == n_specs && n <= LAYERS_MAX, "page has %zu layers, the column %u", n, n_specs);
@@ -33,7 +33,8 @@ pennon_status layer_kinds_parse(const uint32_t *layers, size_t n, const struct l
             out->max_visible = level;
             before_list = false;
         }
-        if (kind == LAYER_NULLABLE_ITEM || kind == LAYER_NULLABLE_LIST || kind == LAYER_NULL_AND_EMPTY_LIST) out->null_level[i] = ++level;
+        if (kind == LAYER_NULLABLE_ITEM || kind == LAYER_NULLABLE_LIST || kind == LAYER_NULL_AND_EMPTY_LIST)
+            out->null_level[i] = ++level;
         if (kind == LAYER_EMPTYABLE_LIST || kind == LAYER_NULL_AND_EMPTY_LIST) out->empty_level[i] = ++level;
         out->max_rep = (uint16_t)(out->max_rep + list);
     }
@@ -56,7 +57,8 @@ static uint16_t stage_visible(const struct layer_kinds *k, uint32_t from, uint16
 static pennon_status grow_validity(struct layer_out *l, uint64_t n, pennon_error *err)
 {
     uint64_t bits;
-    if (add_overflows(l->length, n, &bits) || bits > (uint64_t)INT64_MAX) return error_set(err, PENNON_OVER_BUDGET, "%" PRIu64 " rows", n);
+    if (add_overflows(l->length, n, &bits) || bits > (uint64_t)INT64_MAX)
+        return error_set(err, PENNON_OVER_BUDGET, "%" PRIu64 " rows", n);
     bool first = !l->has_validity;
     TRY_RETURN(buf_resize_zero(&l->validity, (size_t)bitmap_bytes(bits), err));
     if (first) bits_fill(l->validity.data, 0, l->length, true);
@@ -95,8 +97,8 @@ static uint64_t visible_positions(const uint16_t *def, uint64_t n, uint16_t visi
 
 /* Validity of a nullable item layer over the visible ones of n positions: valid up to level `limit`. With `step` > 1 each run of
  * that many positions is one item. */
-static pennon_status append_items(struct layer_out *l, const uint16_t *def, uint64_t n, uint16_t visible, uint16_t limit, uint32_t step,
-                                  pennon_error *err)
+static pennon_status append_items(struct layer_out *l, const uint16_t *def, uint64_t n, uint16_t visible, uint16_t limit,
+                                  uint32_t step, pennon_error *err)
 {
     uint64_t seen = 0, made = 0;
     TRY_RETURN(grow_validity(l, n, err));
@@ -124,8 +126,8 @@ struct list_stage {
     uint16_t outer_visible; /* highest level that still is a list of this layer, or null above it up to the next list */
 };
 
-static pennon_status append_lists(struct layer_out *l, bool large, const struct list_stage *s, uint16_t *rep, uint16_t *def, uint64_t *n,
-                                  struct mem *mem, pennon_error *err)
+static pennon_status append_lists(struct layer_out *l, bool large, const struct list_stage *s, uint16_t *rep, uint16_t *def,
+                                  uint64_t *n, struct mem *mem, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     uint64_t kept = 0, lists = 0, items = l->items, count = *n;
@@ -171,7 +173,8 @@ pennon_status layer_append_ends(struct layer_out *l, bool large, const uint64_t 
     size_t width = large ? 8 : 4;
     if (n == 0) return PENNON_OK;
     if (!large && ends[n - 1] > INT32_MAX) {
-        (void)error_set(err, PENNON_INVALID_ARGUMENT, "a batch has more than 2^31 list items for its 32-bit offsets; ask for fewer rows");
+        (void)error_set(err, PENNON_INVALID_ARGUMENT,
+                        "a batch has more than 2^31 list items for its 32-bit offsets; ask for fewer rows");
         return error_kind(err, "OffsetOverflow");
     }
     TRY_RETURN(buf_grow(&l->offsets, (size_t)n * width, err));
@@ -188,7 +191,8 @@ pennon_status layer_append_ends(struct layer_out *l, bool large, const uint64_t 
     return PENNON_OK;
 }
 
-static pennon_status check_levels(const struct layer_kinds *k, const uint16_t *rep, const uint16_t *def, uint64_t n, pennon_error *err)
+static pennon_status check_levels(const struct layer_kinds *k, const uint16_t *rep, const uint16_t *def, uint64_t n,
+                                  pennon_error *err)
 {
     uint16_t max_def = 0, max_rep = 0;
     for (uint64_t i = 0; def && i < n; i++) max_def = def[i] > max_def ? def[i] : max_def;
@@ -213,8 +217,8 @@ static pennon_status unravel_plain(const struct layer_kinds *k, uint64_t n, stru
     return PENNON_OK;
 }
 
-pennon_status levels_unravel(const struct layer_kinds *k, uint16_t *rep, uint16_t *def, uint64_t n, struct leaf_out *o, uint64_t *values,
-                             pennon_error *err)
+pennon_status levels_unravel(const struct layer_kinds *k, uint16_t *rep, uint16_t *def, uint64_t n, struct leaf_out *o,
+                             uint64_t *values, pennon_error *err)
 {
     ASSERT(k->n == o->n_layers);
     *values = n;
@@ -224,7 +228,8 @@ pennon_status levels_unravel(const struct layer_kinds *k, uint16_t *rep, uint16_
     if (k->max_def == 0) def = NULL;
     TRY_RETURN(check_levels(k, rep, def, n, err));
     if (!rep && !def) return unravel_plain(k, n, o, err);
-    CHECK_FILE_RETURN(!rep || rep[0] == k->max_rep, "levels: a row starts with repetition %u instead of %u", rep ? rep[0] : 0, k->max_rep);
+    CHECK_FILE_RETURN(!rep || rep[0] == k->max_rep, "levels: a row starts with repetition %u instead of %u", rep ? rep[0] : 0,
+                      k->max_rep);
     uint16_t limit = 0, inner = 0, visible = stage_visible(k, 0, 0);
     uint32_t step = 1;
     if (rep && def) *values = visible_positions(def, n, k->max_visible);

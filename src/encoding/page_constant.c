@@ -24,10 +24,12 @@ pennon_status constant_open(struct page *p, const struct constant_layout_message
 {
     struct constant_page *c = &p->constant;
     c->message = m;
-    CHECK_FILE_RETURN(p->n_buffers <= 3 && (!m->has_inline_value || p->n_buffers == 0 || p->n_buffers == 2), "constant page with %u buffers", p->n_buffers);
+    CHECK_FILE_RETURN(p->n_buffers <= 3 && (!m->has_inline_value || p->n_buffers == 0 || p->n_buffers == 2),
+                      "constant page with %u buffers", p->n_buffers);
     c->has_value = m->has_inline_value || p->n_buffers == 1 || p->n_buffers == 3;
     if (!has_levels(p)) CHECK_FILE_RETURN(p->kinds.max_rep == 0, "a constant page with lists has no levels");
-    if (!has_levels(p) && !c->has_value) CHECK_FILE_RETURN(p->kinds.max_def > 0 || p->type->kind == LEAF_NULL, "an all-null page without nulls");
+    if (!has_levels(p) && !c->has_value)
+        CHECK_FILE_RETURN(p->kinds.max_def > 0 || p->type->kind == LEAF_NULL, "an all-null page without nulls");
     return PENNON_OK;
 }
 
@@ -36,7 +38,8 @@ void constant_init_ranges(const struct page *p, struct page_buffer *out, uint32_
     for (uint32_t i = 0; i < p->n_buffers; i++) out[(*n)++] = p->buffers[i];
 }
 
-static pennon_status read_levels(struct page *p, const struct ce_message *ce, uint64_t count, struct bytes in, struct buf *out, pennon_error *err)
+static pennon_status read_levels(struct page *p, const struct ce_message *ce, uint64_t count, struct bytes in, struct buf *out,
+                                 pennon_error *err)
 {
     if (!ce) {
         CHECK_FILE_RETURN(in.size % 2 == 0, "levels of %zu bytes", in.size);
@@ -60,7 +63,8 @@ static pennon_status index_rows(struct page *p, pennon_error *err)
         if (row % LEVEL_STRIDE == 0) c->starts[c->n_starts++] = i;
         row++;
     }
-    CHECK_FILE_RETURN(row == p->rows && c->n_levels && rep[0] == p->kinds.max_rep, "levels of %" PRIu64 " rows instead of %" PRIu64, row, p->rows);
+    CHECK_FILE_RETURN(row == p->rows && c->n_levels && rep[0] == p->kinds.max_rep, "levels of %" PRIu64 " rows instead of %" PRIu64,
+                      row, p->rows);
     c->starts[c->n_starts] = c->n_levels;
     return PENNON_OK;
 }
@@ -73,12 +77,14 @@ static pennon_status init_levels(struct page *p, const struct bytes *bytes, penn
     TRY_RETURN(read_levels(p, c->has_value ? NULL : m->rep_compression, m->num_rep_values, bytes[at], &c->rep, err));
     TRY_RETURN(read_levels(p, c->has_value ? NULL : m->def_compression, m->num_def_values, bytes[at + 1], &c->def, err));
     uint64_t n_rep = c->rep.size / 2, n_def = c->def.size / 2;
-    CHECK_FILE_RETURN(n_rep == 0 || n_def == 0 || n_rep == n_def, "%" PRIu64 " repetition and %" PRIu64 " definition levels", n_rep, n_def);
+    CHECK_FILE_RETURN(n_rep == 0 || n_def == 0 || n_rep == n_def, "%" PRIu64 " repetition and %" PRIu64 " definition levels", n_rep,
+                      n_def);
     c->n_levels = max_u64(n_rep, n_def);
     p->extra_memory += c->rep.cap + c->def.cap;
     if (p->kinds.max_rep == 0) {
         buf_free(&c->rep);
-        CHECK_FILE_RETURN(c->n_levels == 0 || c->n_levels == p->rows, "%" PRIu64 " levels for %" PRIu64 " rows", c->n_levels, p->rows);
+        CHECK_FILE_RETURN(c->n_levels == 0 || c->n_levels == p->rows, "%" PRIu64 " levels for %" PRIu64 " rows", c->n_levels,
+                          p->rows);
         c->n_levels = p->rows;
         return PENNON_OK;
     }
@@ -91,10 +97,12 @@ static pennon_status text_value(struct bytes in, struct leaf_out *o, pennon_erro
 {
     CHECK_FILE_RETURN(in.size >= 4 && load_u32(in.data) == 2 && in.size >= 12, "constant value of %zu bytes", in.size);
     uint64_t n0 = load_u32(in.data + 4), n1 = load_u32(in.data + 8);
-    CHECK_FILE_RETURN(n0 + n1 <= in.size - 12 && (n0 == 8 || n0 == 16), "constant value with buffers of %" PRIu64 " and %" PRIu64 " bytes", n0, n1);
+    CHECK_FILE_RETURN(n0 + n1 <= in.size - 12 && (n0 == 8 || n0 == 16),
+                      "constant value with buffers of %" PRIu64 " and %" PRIu64 " bytes", n0, n1);
     const uint8_t *offsets = in.data + 12, *data = offsets + n0;
     uint64_t start = n0 == 8 ? load_u32(offsets) : load_u64(offsets), end = n0 == 8 ? load_u32(offsets + 4) : load_u64(offsets + 8);
-    CHECK_FILE_RETURN(start <= end && end <= n1, "constant value at %" PRIu64 " to %" PRIu64 " of %" PRIu64 " bytes", start, end, n1);
+    CHECK_FILE_RETURN(start <= end && end <= n1, "constant value at %" PRIu64 " to %" PRIu64 " of %" PRIu64 " bytes", start, end,
+                      n1);
     return leaf_append_text(o, bytes_of(data + start, (size_t)(end - start)), err);
 }
 
@@ -109,9 +117,11 @@ static pennon_status read_value(struct page *p, struct bytes in, bool framed, pe
         TRY(text_value(in, c->value, err));
         goto done;
     }
-    CHECK_FILE(p->type->n_dims == 0 && (p->type->kind == LEAF_FIXED || p->type->kind == LEAF_BITS), "a constant of a type that has none");
+    CHECK_FILE(p->type->n_dims == 0 && (p->type->kind == LEAF_FIXED || p->type->kind == LEAF_BITS),
+               "a constant of a type that has none");
     if (framed) {
-        CHECK_FILE(in.size >= 8 && load_u32(in.data) == 1 && load_u32(in.data + 4) <= in.size - 8, "constant value of %zu bytes", in.size);
+        CHECK_FILE(in.size >= 8 && load_u32(in.data) == 1 && load_u32(in.data + 4) <= in.size - 8, "constant value of %zu bytes",
+                   in.size);
         in = bytes_of(in.data + 8, load_u32(in.data + 4));
     }
     if (p->type->kind == LEAF_BITS) {
@@ -165,7 +175,8 @@ static pennon_status append_values(const struct page *p, uint64_t n, struct leaf
 }
 
 /* Without levels: all valid, or all null at the outermost nullable layer of the leaf. */
-static pennon_status decode_simple(const struct page *p, uint64_t n, struct leaf_out *o, struct level_sink *levels, pennon_error *err)
+static pennon_status decode_simple(const struct page *p, uint64_t n, struct leaf_out *o, struct level_sink *levels,
+                                   pennon_error *err)
 {
     /* The page of an empty struct says "all null" although the structs are there. */
     bool empty_struct = p->type->kind == LEAF_PACKED && p->type->n_children == 0;
@@ -178,7 +189,8 @@ static pennon_status decode_simple(const struct page *p, uint64_t n, struct leaf
     return append_values(p, n, o, err);
 }
 
-static pennon_status decode_levels(const struct page *p, const struct page_plan *plan, struct leaf_out *o, struct level_sink *levels, pennon_error *err)
+static pennon_status decode_levels(const struct page *p, const struct page_plan *plan, struct leaf_out *o,
+                                   struct level_sink *levels, pennon_error *err)
 {
     const struct constant_page *c = &p->constant;
     uint64_t values = 0;
@@ -195,7 +207,8 @@ static pennon_status decode_levels(const struct page *p, const struct page_plan 
     return append_values(p, values, o, err);
 }
 
-pennon_status constant_decode(const struct page *p, const struct page_plan *plan, struct leaf_out *o, struct level_sink *levels, pennon_error *err)
+pennon_status constant_decode(const struct page *p, const struct page_plan *plan, struct leaf_out *o, struct level_sink *levels,
+                              pennon_error *err)
 {
     if (has_levels(p)) {
         TRY_RETURN(decode_levels(p, plan, o, levels, err));

@@ -45,20 +45,24 @@ pennon_status mini_open(struct page *p, const struct mini_block_message *m, penn
         while (v && v->which == CE_GENERAL) v = v->general->values;
         if (v && v->which == CE_FLAT) bits = v->flat->bits_per_value;
         if (v && v->which == CE_INLINE_BITPACKING) bits = v->inline_bitpacking->uncompressed_bits_per_value;
-        if (v && v->which == CE_BYTE_STREAM_SPLIT && v->byte_stream_split->values && v->byte_stream_split->values->which == CE_FLAT) {
+        if (v && v->which == CE_BYTE_STREAM_SPLIT && v->byte_stream_split->values &&
+            v->byte_stream_split->values->which == CE_FLAT) {
             bits = v->byte_stream_split->values->flat->bits_per_value;
         }
-        if (v && v->which == CE_RLE && v->rle->values && v->rle->values->which == CE_FLAT) bits = v->rle->values->flat->bits_per_value;
+        if (v && v->which == CE_RLE && v->rle->values && v->rle->values->which == CE_FLAT)
+            bits = v->rle->values->flat->bits_per_value;
         CHECK_FILE_RETURN(bits == 8 || bits == 16 || bits == 32 || bits == 64, "dictionary indices of %" PRIu64 " bits", bits);
-        CHECK_FILE_RETURN(type->kind != LEAF_DICTIONARY || bits == type->width * 8u, "dictionary indices of %" PRIu64 " bits for keys of %u", bits,
-                          type->width * 8u);
+        CHECK_FILE_RETURN(type->kind != LEAF_DICTIONARY || bits == type->width * 8u,
+                          "dictionary indices of %" PRIu64 " bits for keys of %u", bits, type->width * 8u);
         mp->index_type = (struct leaf_type){.kind = LEAF_FIXED, .width = (uint32_t)(bits / 8)};
         type = &mp->index_type;
     }
     TRY_RETURN(value_codec_open(&p->arena, m->value_compression, type, false, &mp->codec, err));
     mp->n_buffers = value_chunk_buffers(&mp->codec);
-    CHECK_FILE_RETURN(m->num_buffers == mp->n_buffers, "chunks of %" PRIu64 " buffers instead of %zu", m->num_buffers, mp->n_buffers);
-    CHECK_FILE_RETURN(p->buffers[0].size % (mp->large ? 4 : 2) == 0 && p->buffers[0].size > 0, "chunk words of %" PRIu64 " bytes", p->buffers[0].size);
+    CHECK_FILE_RETURN(m->num_buffers == mp->n_buffers, "chunks of %" PRIu64 " buffers instead of %zu", m->num_buffers,
+                      mp->n_buffers);
+    CHECK_FILE_RETURN(p->buffers[0].size % (mp->large ? 4 : 2) == 0 && p->buffers[0].size > 0, "chunk words of %" PRIu64 " bytes",
+                      p->buffers[0].size);
     return PENNON_OK;
 }
 
@@ -87,11 +91,13 @@ static pennon_status read_words(struct page *p, struct bytes words, pennon_error
         bool last = i + 1 == mp->n_chunks;
         CHECK_FILE_RETURN(last || (word & 15) != 0, "chunk %zu of %zu has no value count", i, mp->n_chunks);
         uint64_t n = last ? mp->n_items - value : (uint64_t)1 << (word & 15);
-        CHECK_FILE_RETURN(n > 0 && n <= mp->n_items - value, "chunk %zu holds %" PRIu64 " of %" PRIu64 " values left", i, n, mp->n_items - value);
+        CHECK_FILE_RETURN(n > 0 && n <= mp->n_items - value, "chunk %zu holds %" PRIu64 " of %" PRIu64 " values left", i, n,
+                          mp->n_items - value);
         CHECK_FILE_RETURN(!last || n <= 32768 || mp->large || mp->n_chunks == 1, "last chunk of %" PRIu64 " values", n);
         value += n;
     }
-    CHECK_FILE_RETURN(offset <= p->buffers[1].size, "chunks of %" PRIu64 " bytes in a buffer of %" PRIu64, offset, p->buffers[1].size);
+    CHECK_FILE_RETURN(offset <= p->buffers[1].size, "chunks of %" PRIu64 " bytes in a buffer of %" PRIu64, offset,
+                      p->buffers[1].size);
     mp->offsets[mp->n_chunks] = offset;
     mp->values[mp->n_chunks] = value;
     p->extra_memory += mp->n_chunks * 16;
@@ -128,7 +134,8 @@ static pennon_status read_dictionary(struct page *p, struct bytes bytes, pennon_
     const struct leaf_type *type = p->type->kind == LEAF_DICTIONARY ? p->type->value : p->type;
     pennon_status st = PENNON_OK;
     /* An item takes at least a bit of its buffer, unless the whole dictionary is packed to nothing. */
-    CHECK_FILE_RETURN(mp->n_dictionary <= (bytes.size + 64) * 1024, "dictionary of %" PRIu64 " items in %zu bytes", mp->n_dictionary, bytes.size);
+    CHECK_FILE_RETURN(mp->n_dictionary <= (bytes.size + 64) * 1024, "dictionary of %" PRIu64 " items in %zu bytes",
+                      mp->n_dictionary, bytes.size);
     TRY_NEW(mp->items, mem_calloc(p->mem, 1, sizeof *mp->items, err));
     TRY(leaf_out_init(mp->items, type, NULL, 0, p->mem, err));
     TRY(block_decode_leaf(mp->dictionary, bytes, mp->n_dictionary, mp->items, err));
@@ -194,7 +201,8 @@ pennon_status mini_plan(const struct page *p, struct page_plan *plan, pennon_err
     for (size_t i = 0; i < plan->n_rows; i++) {
         size_t first, last;
         rows_to_chunks(mp, plan->rows[i].start, plan->rows[i].end, &first, &last);
-        TRY_RETURN(plan_add_range(plan, p->buffers[1].offset + mp->offsets[first], mp->offsets[last + 1] - mp->offsets[first], &cap, err));
+        TRY_RETURN(
+            plan_add_range(plan, p->buffers[1].offset + mp->offsets[first], mp->offsets[last + 1] - mp->offsets[first], &cap, err));
     }
     return PENNON_OK;
 }
@@ -205,13 +213,13 @@ struct mini_decoder {
     const struct page *page;
     const struct page_plan *plan;
     const struct bytes *bytes;
-    size_t range;              /* plan range of the current chunk */
-    struct leaf_out *out;      /* values */
-    struct leaf_out indices;   /* with a dictionary */
+    size_t range;            /* plan range of the current chunk */
+    struct leaf_out *out;    /* values */
+    struct leaf_out indices; /* with a dictionary */
     struct level_sink *levels;
     struct value_scratch scratch;
-    struct buf rep, def;       /* levels of the chunk */
-    struct row_range *slices;  /* wanted values of the chunk */
+    struct buf rep, def;      /* levels of the chunk */
+    struct row_range *slices; /* wanted values of the chunk */
     size_t n_slices, cap_slices;
     struct bytes parts[LEAF_MAX_DIMS + 2];
     uint64_t n_levels;
@@ -225,7 +233,8 @@ static struct bytes chunk_bytes(struct mini_decoder *d, size_t chunk)
     uint64_t at = d->page->buffers[1].offset + mp->offsets[chunk];
     while (at >= d->plan->ranges[d->range].offset + d->plan->ranges[d->range].size) d->range++;
     ASSERT(d->range < d->plan->n_ranges && at >= d->plan->ranges[d->range].offset);
-    return bytes_of(d->bytes[d->range].data + (at - d->plan->ranges[d->range].offset), (size_t)(mp->offsets[chunk + 1] - mp->offsets[chunk]));
+    return bytes_of(d->bytes[d->range].data + (at - d->plan->ranges[d->range].offset),
+                    (size_t)(mp->offsets[chunk + 1] - mp->offsets[chunk]));
 }
 
 static pennon_status chunk_part(struct bytes chunk, size_t *at, size_t size, struct bytes *out, pennon_error *err)
@@ -262,7 +271,8 @@ static pennon_status open_chunk(struct mini_decoder *d, size_t chunk)
     }
     uint64_t values = mp->values[chunk + 1] - mp->values[chunk];
     if (!mp->rep && !mp->def) d->n_levels = values;
-    CHECK_FILE_RETURN(d->n_levels >= values && (mp->rep || d->n_levels == values), "chunk of %" PRIu64 " levels for %" PRIu64 " values", d->n_levels, values);
+    CHECK_FILE_RETURN(d->n_levels >= values && (mp->rep || d->n_levels == values),
+                      "chunk of %" PRIu64 " levels for %" PRIu64 " values", d->n_levels, values);
     if (mp->rep) TRY_RETURN(block_decode_fixed(mp->rep, rep, d->n_levels, 16, d->page->mem, &d->rep, err));
     if (mp->def) TRY_RETURN(block_decode_fixed(mp->def, def, d->n_levels, 16, d->page->mem, &d->def, err));
     return PENNON_OK;
@@ -330,7 +340,8 @@ static pennon_status select_lists(struct mini_decoder *d, size_t chunk, size_t *
         }
         uint64_t end = b >= row1 ? d->n_levels : row_start(d, level, b - row0 - walked);
         uint64_t seen = visible_between(d, level, end);
-        CHECK_FILE_RETURN(value + seen <= n_values, "chunk %zu has more visible levels than its %" PRIu64 " values", chunk, n_values);
+        CHECK_FILE_RETURN(value + seen <= n_values, "chunk %zu has more visible levels than its %" PRIu64 " values", chunk,
+                          n_values);
         TRY_RETURN(want_levels(d, level, end));
         TRY_RETURN(want_values(d, value, value + seen));
         value += seen;
@@ -364,8 +375,10 @@ static pennon_status remember_dictionary(const struct page *p, struct leaf_out *
         const struct leaf_out *last = o->dictionaries[o->n_dictionaries - 1];
         bool same = last->n == items->n && last->values.size == items->values.size && last->offsets.size == items->offsets.size &&
                     last->data.size == items->data.size;
-        same = same && bytes_equal(bytes_of(last->values.data, last->values.size), bytes_of(items->values.data, items->values.size));
-        same = same && bytes_equal(bytes_of(last->offsets.data, last->offsets.size), bytes_of(items->offsets.data, items->offsets.size));
+        same =
+            same && bytes_equal(bytes_of(last->values.data, last->values.size), bytes_of(items->values.data, items->values.size));
+        same = same &&
+               bytes_equal(bytes_of(last->offsets.data, last->offsets.size), bytes_of(items->offsets.data, items->offsets.size));
         same = same && bytes_equal(bytes_of(last->data.data, last->data.size), bytes_of(items->data.data, items->data.size));
         if (same) return PENNON_OK;
     }
@@ -414,7 +427,8 @@ static pennon_status decode_wanted(struct mini_decoder *d, size_t chunk)
     to->n = 0;
     to->values.size = 0;
     TRY_RETURN(value_chunk_decode(&mp->codec, d->parts, mp->n_buffers, n, &want, &d->scratch, to, d->err));
-    if (d->out->type->kind != LEAF_DICTIONARY) return leaf_append_gather(d->out, mp->items, mp->index_type.width, to->values.data, to->n, d->err);
+    if (d->out->type->kind != LEAF_DICTIONARY)
+        return leaf_append_gather(d->out, mp->items, mp->index_type.width, to->values.data, to->n, d->err);
     /* Keys under nulls are stored too and lie in range as well; empty dictionaries belong to all-null columns. */
     if (mp->items->n) {
         TRY_RETURN(check_keys(to, 0, mp->items->n, d->err));
@@ -424,8 +438,8 @@ static pennon_status decode_wanted(struct mini_decoder *d, size_t chunk)
     return leaf_append_fixed(d->out, to->values.data, to->n, d->err);
 }
 
-pennon_status mini_decode(const struct page *p, const struct page_plan *plan, const struct bytes *bytes, struct leaf_out *o, struct level_sink *levels,
-                          pennon_error *err)
+pennon_status mini_decode(const struct page *p, const struct page_plan *plan, const struct bytes *bytes, struct leaf_out *o,
+                          struct level_sink *levels, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct mini_decoder d = {.page = p, .plan = plan, .bytes = bytes, .out = o, .levels = levels, .err = err};
@@ -439,7 +453,8 @@ pennon_status mini_decode(const struct page *p, const struct page_plan *plan, co
         size_t first, last;
         rows_to_chunks(&p->mini, plan->rows[r].start, plan->rows[r].end, &first, &last);
         if (first > chunk) chunk = first;
-        CHECK_FILE(chunk <= last, "rows %" PRIu64 " to %" PRIu64 " do not end in their chunks", plan->rows[r].start, plan->rows[r].end);
+        CHECK_FILE(chunk <= last, "rows %" PRIu64 " to %" PRIu64 " do not end in their chunks", plan->rows[r].start,
+                   plan->rows[r].end);
         d.n_slices = 0;
         TRY(open_chunk(&d, chunk));
         TRY(p->mini.rows ? select_lists(&d, chunk, &r) : select_rows(&d, chunk, &r));

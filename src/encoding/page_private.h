@@ -15,14 +15,14 @@ struct mini_page {
     struct leaf_type index_type; /* of the indices, when there is a dictionary */
     struct leaf_out *items;      /* dictionary items, after init */
     uint64_t n_dictionary;
-    uint64_t n_items;            /* values in the page */
-    size_t n_buffers;            /* value buffers of a chunk */
+    uint64_t n_items; /* values in the page */
+    size_t n_buffers; /* value buffers of a chunk */
     bool large, has_rep_index;
     size_t n_chunks;
-    uint64_t *offsets;           /* n_chunks + 1 byte offsets in buffer 1 */
-    uint64_t *values;            /* n_chunks + 1: first value of each chunk */
-    uint64_t *rows;              /* lists: n_chunks + 1: first row that starts in each chunk */
-    uint8_t *flags;              /* lists: CHUNK_ */
+    uint64_t *offsets; /* n_chunks + 1 byte offsets in buffer 1 */
+    uint64_t *values;  /* n_chunks + 1: first value of each chunk */
+    uint64_t *rows;    /* lists: n_chunks + 1: first row that starts in each chunk */
+    uint8_t *flags;    /* lists: CHUNK_ */
 };
 enum { CHUNK_TRAILER = 1, CHUNK_ENDS = 2 };
 
@@ -34,7 +34,7 @@ struct zip_page {
     struct value_codec codec;
     bool has_index;
     unsigned index_width;
-    uint8_t *index;       /* rows + 1 entries, after init */
+    uint8_t *index; /* rows + 1 entries, after init */
     uint64_t n_items, n_visible;
 };
 
@@ -45,8 +45,8 @@ struct constant_page {
     bool has_value;
     struct leaf_out *value; /* one value */
     uint64_t n_levels;
-    struct buf rep, def;    /* u16, empty = none */
-    uint64_t *starts;       /* lists: level position of row k * LEVEL_STRIDE, and the end */
+    struct buf rep, def; /* u16, empty = none */
+    uint64_t *starts;    /* lists: level position of row k * LEVEL_STRIDE, and the end */
     size_t n_starts;
 };
 
@@ -60,8 +60,8 @@ struct page {
     struct page_buffer *buffers;
     uint32_t n_buffers;
     enum page_kind kind;
-    bool blob;            /* mini-block of descriptors below a blob layout */
-    bool ready;           /* page_init was called */
+    bool blob;  /* mini-block of descriptors below a blob layout */
+    bool ready; /* page_init was called */
     struct layer_kinds kinds;
     struct layer_kinds blob_kinds; /* of the outer layers */
     struct mini_page mini;
@@ -82,21 +82,22 @@ pennon_status mini_open(struct page *p, const struct mini_block_message *m, penn
 void mini_init_ranges(const struct page *p, struct page_buffer *out, uint32_t *n);
 pennon_status mini_init(struct page *p, const struct bytes *bytes, pennon_error *err) CHECKED;
 pennon_status mini_plan(const struct page *p, struct page_plan *plan, pennon_error *err) CHECKED;
-pennon_status mini_decode(const struct page *p, const struct page_plan *plan, const struct bytes *bytes, struct leaf_out *o, struct level_sink *levels,
-                          pennon_error *err) CHECKED;
+pennon_status mini_decode(const struct page *p, const struct page_plan *plan, const struct bytes *bytes, struct leaf_out *o,
+                          struct level_sink *levels, pennon_error *err) CHECKED;
 void mini_free(struct page *p);
 
 pennon_status zip_open(struct page *p, const struct full_zip_message *m, pennon_error *err) CHECKED;
 void zip_init_ranges(const struct page *p, struct page_buffer *out, uint32_t *n);
 pennon_status zip_init(struct page *p, const struct bytes *bytes, pennon_error *err) CHECKED;
 pennon_status zip_plan(const struct page *p, struct page_plan *plan, pennon_error *err) CHECKED;
-pennon_status zip_decode(const struct page *p, const struct page_plan *plan, const struct bytes *bytes, struct leaf_out *o, struct level_sink *levels,
-                         pennon_error *err) CHECKED;
+pennon_status zip_decode(const struct page *p, const struct page_plan *plan, const struct bytes *bytes, struct leaf_out *o,
+                         struct level_sink *levels, pennon_error *err) CHECKED;
 
 pennon_status constant_open(struct page *p, const struct constant_layout_message *m, pennon_error *err) CHECKED;
 void constant_init_ranges(const struct page *p, struct page_buffer *out, uint32_t *n);
 pennon_status constant_init(struct page *p, const struct bytes *bytes, pennon_error *err) CHECKED;
-pennon_status constant_decode(const struct page *p, const struct page_plan *plan, struct leaf_out *o, struct level_sink *levels, pennon_error *err) CHECKED;
+pennon_status constant_decode(const struct page *p, const struct page_plan *plan, struct leaf_out *o, struct level_sink *levels,
+                              pennon_error *err) CHECKED;
 void constant_free(struct page *p);
 
 /* Append a range to the plan, joined with the last one where they touch or overlap. */

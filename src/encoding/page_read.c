@@ -25,13 +25,15 @@ static pennon_status open_blob(struct page *p, const struct blob_layout_message 
     static const uint32_t plain[1] = {LAYER_ALL_VALID_ITEM};
     static const struct layer_spec item[1] = {{ROLE_ITEM, false, 0}};
     CHECK_FILE_RETURN(p->type->kind == LEAF_BLOB, "a blob page in a column that holds no blobs");
-    CHECK_FILE_RETURN(b->inner_layout && b->inner_layout->which == LAYOUT_MINI_BLOCK_PAGE, "a blob page whose inner layout is not mini-block");
+    CHECK_FILE_RETURN(b->inner_layout && b->inner_layout->which == LAYOUT_MINI_BLOCK_PAGE,
+                      "a blob page whose inner layout is not mini-block");
     p->blob = true;
     p->kind = PAGE_MINI;
     TRY_RETURN(layer_kinds_parse(b->layers, b->n_layers, p->specs, p->n_specs, &p->blob_kinds, err));
     CHECK_FILE_RETURN(p->blob_kinds.max_rep == 0, "blobs inside lists");
     TRY_RETURN(layer_kinds_parse(plain, 1, item, 1, &p->kinds, err));
-    CHECK_FILE_RETURN(!b->inner_layout->mini_block->rep_compression && !b->inner_layout->mini_block->def_compression, "blob descriptors with levels");
+    CHECK_FILE_RETURN(!b->inner_layout->mini_block->rep_compression && !b->inner_layout->mini_block->def_compression,
+                      "blob descriptors with levels");
     return mini_open(p, b->inner_layout->mini_block, err);
 }
 
@@ -181,8 +183,8 @@ void page_plan_free(struct page_plan *plan)
 /* ---- decode ---- */
 
 /* Definition levels of blob descriptors: size 0 at a position other than 0 is a null, whatever the layers say. */
-static pennon_status blob_levels(const struct page *p, const struct leaf_out *o, uint64_t first, struct layer_kinds *kinds, struct level_sink *levels,
-                                 pennon_error *err)
+static pennon_status blob_levels(const struct page *p, const struct leaf_out *o, uint64_t first, struct layer_kinds *kinds,
+                                 struct level_sink *levels, pennon_error *err)
 {
     *kinds = p->blob_kinds;
     uint64_t n = o->n - first;
@@ -215,7 +217,8 @@ static pennon_status check_rows(const struct page *p, const struct leaf_out *o, 
         if (o->specs[i].role == ROLE_FSL) per *= o->specs[i].dimension;
     }
     uint64_t rows = o->layers[o->n_layers - 1].length - before;
-    CHECK_FILE_RETURN(per == 0 || (rows <= want && rows * per == want), "levels hold %" PRIu64 " rows where %" PRIu64 " were expected", rows, want);
+    CHECK_FILE_RETURN(per == 0 || (rows <= want && rows * per == want),
+                      "levels hold %" PRIu64 " rows where %" PRIu64 " were expected", rows, want);
     return PENNON_OK;
 }
 
@@ -228,7 +231,8 @@ static pennon_status reserve_values(const struct page *p, const struct page_plan
     case LEAF_FIXED:
     case LEAF_DICTIONARY:
     case LEAF_BLOB:
-        if (mul_overflows(plan->row_count, leaf_items(o->type) * o->type->width, &bytes) || bytes > (uint64_t)PTRDIFF_MAX) return PENNON_OK;
+        if (mul_overflows(plan->row_count, leaf_items(o->type) * o->type->width, &bytes) || bytes > (uint64_t)PTRDIFF_MAX)
+            return PENNON_OK;
         return buf_grow(&o->values, (size_t)bytes, err);
     case LEAF_VARIABLE:
         for (size_t i = 0; p->kind == PAGE_ZIP && i < plan->n_ranges; i++) bytes += plan->ranges[i].size;
@@ -238,7 +242,8 @@ static pennon_status reserve_values(const struct page *p, const struct page_plan
     }
 }
 
-pennon_status page_decode(const struct page *p, const struct page_plan *plan, const struct bytes *bytes, struct leaf_out *o, pennon_error *err)
+pennon_status page_decode(const struct page *p, const struct page_plan *plan, const struct bytes *bytes, struct leaf_out *o,
+                          pennon_error *err)
 {
     ASSERT(o->n_layers == p->n_specs && o->type == p->type);
     pennon_status st = PENNON_OK;
@@ -269,7 +274,8 @@ done:
 
 static pennon_status describe_kinds(const struct layer_kinds *k, struct buf *out, pennon_error *err)
 {
-    static const char *const names[] = {"?", "valid", "valid list", "nullable", "nullable list", "emptyable list", "nullable emptyable list"};
+    static const char *const names[] = {
+        "?", "valid", "valid list", "nullable", "nullable list", "emptyable list", "nullable emptyable list"};
     for (uint32_t i = 0; i < k->n; i++) TRY_RETURN(buf_printf(out, err, "%s%s", i ? ", " : " [", names[k->kind[i]]));
     return buf_printf(out, err, "]");
 }

@@ -36,10 +36,10 @@ enum leaf_kind {
 
 struct leaf_type {
     enum leaf_kind kind;
-    uint32_t width;  /* bytes of a fixed item or a dictionary index */
+    uint32_t width; /* bytes of a fixed item or a dictionary index */
     bool large;
     bool signed_keys; /* dictionary: the index type is signed */
-    uint32_t n_dims; /* fixed size list of LEAF_BITS or LEAF_FIXED items: dimensions, outermost first; 0 = no list */
+    uint32_t n_dims;  /* fixed size list of LEAF_BITS or LEAF_FIXED items: dimensions, outermost first; 0 = no list */
     uint32_t dims[LEAF_MAX_DIMS];
     const struct leaf_type *value;    /* dictionary items */
     const struct leaf_type *children; /* packed struct */
@@ -60,8 +60,8 @@ enum layer_role {
 /* One ancestor of a leaf (or the leaf itself), from the leaf outward. */
 struct layer_spec {
     enum layer_role role;
-    bool large;          /* lists: 8-byte offsets */
-    uint32_t dimension;  /* ROLE_FSL */
+    bool large;         /* lists: 8-byte offsets */
+    uint32_t dimension; /* ROLE_FSL */
 };
 
 #define LAYERS_MAX 64u
@@ -70,10 +70,10 @@ struct layer_spec {
 struct layer_out {
     uint64_t length;
     uint64_t nulls;
-    bool has_validity;   /* `validity` holds `length` bits; made at the first null */
+    bool has_validity; /* `validity` holds `length` bits; made at the first null */
     struct buf validity;
-    struct buf offsets;  /* lists: length + 1 offsets, the first 0 */
-    uint64_t items;      /* lists: the last offset */
+    struct buf offsets; /* lists: length + 1 offsets, the first 0 */
+    uint64_t items;     /* lists: the last offset */
 };
 
 /* ---- the growing result of one leaf ---- */
@@ -81,10 +81,10 @@ struct layer_out {
 struct leaf_out {
     struct mem *mem;
     const struct leaf_type *type;
-    uint64_t n;           /* values */
-    struct buf values;    /* fixed: n * items * width bytes; bits: bitmap; dictionary: indices */
-    struct buf offsets;   /* variable: n + 1 offsets of 4 or 8 bytes */
-    struct buf data;      /* variable: bytes */
+    uint64_t n;                              /* values */
+    struct buf values;                       /* fixed: n * items * width bytes; bits: bitmap; dictionary: indices */
+    struct buf offsets;                      /* variable: n + 1 offsets of 4 or 8 bytes */
+    struct buf data;                         /* variable: bytes */
     struct buf item_validity[LEAF_MAX_DIMS]; /* list k: a bit an item of list k; empty = all valid so far */
     bool has_item_validity[LEAF_MAX_DIMS];
     struct leaf_out *children; /* packed */
@@ -98,34 +98,42 @@ struct leaf_out {
 };
 
 /* `type` and `specs` are borrowed and must outlive the result. n_layers >= 1, except for children and dictionary items: 0. */
-pennon_status leaf_out_init(struct leaf_out *o, const struct leaf_type *type, const struct layer_spec *specs, uint32_t n_layers, struct mem *mem,
-                            pennon_error *err) CHECKED;
+pennon_status leaf_out_init(struct leaf_out *o, const struct leaf_type *type, const struct layer_spec *specs, uint32_t n_layers,
+                            struct mem *mem, pennon_error *err) CHECKED;
 void leaf_out_free(struct leaf_out *o);
 /* The values as an Arrow array of `schema` (the leaf's Arrow type; for blobs struct<position, size>); validity from layer 0. The
  * buffers move out of `o`. For LEAF_DICTIONARY different page dictionaries become one. INVALID_ARGUMENT (kind "OffsetOverflow") when 32-bit offsets are
  * too small. */
-pennon_status leaf_out_finish(struct leaf_out *o, const struct ArrowSchema *schema, struct ArrowArray *out, pennon_error *err) CHECKED;
+pennon_status leaf_out_finish(struct leaf_out *o, const struct ArrowSchema *schema, struct ArrowArray *out,
+                              pennon_error *err) CHECKED;
 
 /* Append: used by the page kinds. */
 pennon_status leaf_append_zero(struct leaf_out *o, uint64_t n, pennon_error *err) CHECKED; /* empty or zero values */
 /* The same without touching item validity, which the caller has appended. */
 pennon_status leaf_append_zero_values(struct leaf_out *o, uint64_t n, pennon_error *err) CHECKED;
-pennon_status leaf_append_fixed(struct leaf_out *o, const uint8_t *values, uint64_t n, pennon_error *err) CHECKED; /* FIXED, whole values */
-pennon_status leaf_append_bits(struct leaf_out *o, const uint8_t *bits, uint64_t first, uint64_t n, pennon_error *err) CHECKED; /* n values */
-pennon_status leaf_append_variable(struct leaf_out *o, const struct variable_view *v, uint64_t first, uint64_t n, pennon_error *err) CHECKED;
-pennon_status leaf_append_fsst(struct leaf_out *o, const struct fsst_decoder *d, const struct variable_view *v, uint64_t first, uint64_t n,
-                               pennon_error *err) CHECKED; /* FSST codes */
+pennon_status leaf_append_fixed(struct leaf_out *o, const uint8_t *values, uint64_t n,
+                                pennon_error *err) CHECKED; /* FIXED, whole values */
+pennon_status leaf_append_bits(struct leaf_out *o, const uint8_t *bits, uint64_t first, uint64_t n,
+                               pennon_error *err) CHECKED; /* n values */
+pennon_status leaf_append_variable(struct leaf_out *o, const struct variable_view *v, uint64_t first, uint64_t n,
+                                   pennon_error *err) CHECKED;
+pennon_status leaf_append_fsst(struct leaf_out *o, const struct fsst_decoder *d, const struct variable_view *v, uint64_t first,
+                               uint64_t n, pennon_error *err) CHECKED;                             /* FSST codes */
 pennon_status leaf_append_text(struct leaf_out *o, struct bytes value, pennon_error *err) CHECKED; /* one variable value */
 /* Repeat value `i` of `from` (same type) n times; gather values by index. */
-pennon_status leaf_append_repeat(struct leaf_out *o, const struct leaf_out *from, uint64_t i, uint64_t n, pennon_error *err) CHECKED;
-pennon_status leaf_append_gather(struct leaf_out *o, const struct leaf_out *from, unsigned index_width, const uint8_t *indices, uint64_t n,
+pennon_status leaf_append_repeat(struct leaf_out *o, const struct leaf_out *from, uint64_t i, uint64_t n,
                                  pennon_error *err) CHECKED;
+pennon_status leaf_append_gather(struct leaf_out *o, const struct leaf_out *from, unsigned index_width, const uint8_t *indices,
+                                 uint64_t n, pennon_error *err) CHECKED;
 /* The same from a bit position in items instead of values: n values of LEAF_BITS. */
-pennon_status leaf_append_item_bits(struct leaf_out *o, const uint8_t *bits, uint64_t first_bit, uint64_t n, pennon_error *err) CHECKED;
+pennon_status leaf_append_item_bits(struct leaf_out *o, const uint8_t *bits, uint64_t first_bit, uint64_t n,
+                                    pennon_error *err) CHECKED;
 /* Item validity of list `dim` for values [o->n, o->n + n): bits from `first`, or NULL = all valid. Call before the values. */
-pennon_status leaf_append_item_validity(struct leaf_out *o, uint32_t dim, const uint8_t *bits, uint64_t first, uint64_t n, pennon_error *err) CHECKED;
+pennon_status leaf_append_item_validity(struct leaf_out *o, uint32_t dim, const uint8_t *bits, uint64_t first, uint64_t n,
+                                        pennon_error *err) CHECKED;
 /* The same with `first_bit` counted in items of that list; and for items that are all null. */
-pennon_status leaf_append_item_validity_bits(struct leaf_out *o, uint32_t dim, const uint8_t *bits, uint64_t first_bit, uint64_t n, pennon_error *err) CHECKED;
+pennon_status leaf_append_item_validity_bits(struct leaf_out *o, uint32_t dim, const uint8_t *bits, uint64_t first_bit, uint64_t n,
+                                             pennon_error *err) CHECKED;
 pennon_status leaf_append_item_nulls(struct leaf_out *o, uint32_t dim, uint64_t n, pennon_error *err) CHECKED;
 /* Put the items of a dictionary (taken: moved out of `items`) behind the last one, or share that when it is the same; the caller appends the keys and
  * then sets dictionary_ends[n_dictionaries - 1] to the number of values. */
@@ -142,19 +150,19 @@ pennon_status layer_append_ends(struct layer_out *l, bool large, const uint64_t 
 /* Kinds of the layers of one page, leaf outward, checked against the specs. */
 struct layer_kinds {
     uint32_t n;
-    uint8_t kind[LAYERS_MAX];       /* LAYER_ */
+    uint8_t kind[LAYERS_MAX];         /* LAYER_ */
     uint16_t null_level[LAYERS_MAX];  /* 0 = none */
     uint16_t empty_level[LAYERS_MAX]; /* 0 = none */
-    uint16_t max_visible;           /* highest level of a position that has a value slot */
-    uint16_t max_rep;               /* list layers */
+    uint16_t max_visible;             /* highest level of a position that has a value slot */
+    uint16_t max_rep;                 /* list layers */
     uint16_t max_def;
 };
-pennon_status layer_kinds_parse(const uint32_t *layers, size_t n, const struct layer_spec *specs, uint32_t n_specs, struct layer_kinds *out,
-                                pennon_error *err) CHECKED;
+pennon_status layer_kinds_parse(const uint32_t *layers, size_t n, const struct layer_spec *specs, uint32_t n_specs,
+                                struct layer_kinds *out, pennon_error *err) CHECKED;
 /* Append the structure of n level positions; rep or def NULL = all zero. The arrays are scratch and are overwritten. Whole rows only.
  * CORRUPT: levels out of range, a row that does not start with max_rep. `values` gets the number of visible positions. */
-pennon_status levels_unravel(const struct layer_kinds *kinds, uint16_t *rep, uint16_t *def, uint64_t n, struct leaf_out *o, uint64_t *values,
-                             pennon_error *err) CHECKED;
+pennon_status levels_unravel(const struct layer_kinds *kinds, uint16_t *rep, uint16_t *def, uint64_t n, struct leaf_out *o,
+                             uint64_t *values, pennon_error *err) CHECKED;
 
 /* ---- pages ---- */
 
@@ -164,11 +172,11 @@ struct page_buffer {
 };
 
 struct page_desc {
-    uint64_t rows;         /* Page.length */
+    uint64_t rows; /* Page.length */
     uint64_t priority;
     const struct page_buffer *buffers; /* checked to lie in the file */
     uint32_t n_buffers;
-    struct bytes layout;   /* PageLayout message */
+    struct bytes layout; /* PageLayout message */
 };
 
 struct row_range {
@@ -181,7 +189,7 @@ struct page;
  * here. */
 pennon_status page_open(struct mem *mem, const struct page_desc *desc, const struct leaf_type *type, const struct layer_spec *specs,
                         uint32_t n_specs, struct page **out, pennon_error *err) CHECKED;
-void page_free(struct page *p); /* NULL is allowed */
+void page_free(struct page *p);             /* NULL is allowed */
 uint64_t page_memory(const struct page *p); /* bytes held, for caches */
 
 #define PAGE_INIT_MAX 4u
@@ -193,19 +201,21 @@ pennon_status page_init(struct page *p, const struct bytes *bytes, pennon_error 
 /* The bytes that a set of rows needs. */
 struct page_plan {
     struct mem *mem;
-    struct row_range *rows;   /* copied */
+    struct row_range *rows; /* copied */
     size_t n_rows;
     uint64_t row_count;
     struct page_buffer *ranges; /* to read, sorted by offset */
     size_t n_ranges;
-    uint32_t *parts;          /* private to the page kind: per row range */
+    uint32_t *parts; /* private to the page kind: per row range */
     size_t n_parts;
 };
-pennon_status page_plan(const struct page *p, const struct row_range *rows, size_t n, struct page_plan *out, pennon_error *err) CHECKED;
+pennon_status page_plan(const struct page *p, const struct row_range *rows, size_t n, struct page_plan *out,
+                        pennon_error *err) CHECKED;
 void page_plan_free(struct page_plan *plan);
 /* Decode all rows of the plan. `bytes[i]` belongs to plan->ranges[i] and is exactly as long. `o` was made with the page's type and specs; after a
  * failure it may only be freed. */
-pennon_status page_decode(const struct page *p, const struct page_plan *plan, const struct bytes *bytes, struct leaf_out *o, pennon_error *err) CHECKED;
+pennon_status page_decode(const struct page *p, const struct page_plan *plan, const struct bytes *bytes, struct leaf_out *o,
+                          pennon_error *err) CHECKED;
 
 /* What the page is, as text ("mini-block: fsst, levels rep+def, 12 chunks"); for inspection. */
 pennon_status page_describe(const struct page *p, struct buf *out, pennon_error *err) CHECKED;

@@ -33,8 +33,8 @@ pennon_status zip_open(struct page *p, const struct full_zip_message *m, pennon_
     } else {
         CHECK_FILE_RETURN(m->which == 3, "full-zip page without a value width");
         bool zeros = z->codec.kind == VALUE_ZEROS && m->bits_per_value == 0;
-        CHECK_FILE_RETURN(zeros || (z->value_size > 0 && z->value_size * 8 == m->bits_per_value), "rows of %u bits where %" PRIu64 " were expected",
-                          m->bits_per_value, z->value_size * 8);
+        CHECK_FILE_RETURN(zeros || (z->value_size > 0 && z->value_size * 8 == m->bits_per_value),
+                          "rows of %u bits where %" PRIu64 " were expected", m->bits_per_value, z->value_size * 8);
     }
     z->has_index = p->kinds.max_rep > 0 || z->length_size;
     CHECK_FILE_RETURN(p->n_buffers == 1u + z->has_index, "full-zip page with %u buffers", p->n_buffers);
@@ -78,7 +78,8 @@ static uint64_t index_entry(const struct zip_page *z, uint64_t row)
 }
 
 /* Bytes of rows [a, b) in buffer 0. */
-static pennon_status row_span(const struct page *p, const struct row_range *rows, uint64_t *offset, uint64_t *size, pennon_error *err)
+static pennon_status row_span(const struct page *p, const struct row_range *rows, uint64_t *offset, uint64_t *size,
+                              pennon_error *err)
 {
     const struct zip_page *z = &p->zip;
     uint64_t start, end;
@@ -89,8 +90,9 @@ static pennon_status row_span(const struct page *p, const struct row_range *rows
         start = rows->start * (z->control + z->value_size);
         end = rows->end * (z->control + z->value_size);
     }
-    CHECK_FILE_RETURN(start <= end && end <= p->buffers[0].size, "rows %" PRIu64 " to %" PRIu64 " at bytes %" PRIu64 " to %" PRIu64 " of %" PRIu64,
-                      rows->start, rows->end, start, end, p->buffers[0].size);
+    CHECK_FILE_RETURN(start <= end && end <= p->buffers[0].size,
+                      "rows %" PRIu64 " to %" PRIu64 " at bytes %" PRIu64 " to %" PRIu64 " of %" PRIu64, rows->start, rows->end,
+                      start, end, p->buffers[0].size);
     *offset = p->buffers[0].offset + start;
     *size = end - start;
     return PENNON_OK;
@@ -155,7 +157,8 @@ static pennon_status decode_position(struct zip_decoder *d, uint64_t *starts)
     pennon_error *err = d->err;
     CHECK_FILE_RETURN((size_t)(d->end - d->at) >= z->control, "full-zip row is cut off in a control word");
     uint32_t word = control_word(d->at, z->control);
-    uint16_t def = (uint16_t)(word & ((1u << z->bits_def) - 1)), rep = (uint16_t)((word >> z->bits_def) & ((1u << z->bits_rep) - 1));
+    uint16_t def = (uint16_t)(word & ((1u << z->bits_def) - 1)),
+             rep = (uint16_t)((word >> z->bits_def) & ((1u << z->bits_rep) - 1));
     d->at += z->control;
     *starts += !z->bits_rep || rep == k->max_rep;
     CHECK_FILE_RETURN(def <= k->max_def && rep <= k->max_rep, "full-zip levels %u and %u", rep, def);
@@ -224,8 +227,8 @@ static pennon_status decode_range(struct zip_decoder *d, uint64_t rows)
     return PENNON_OK;
 }
 
-pennon_status zip_decode(const struct page *p, const struct page_plan *plan, const struct bytes *bytes, struct leaf_out *o, struct level_sink *levels,
-                         pennon_error *err)
+pennon_status zip_decode(const struct page *p, const struct page_plan *plan, const struct bytes *bytes, struct leaf_out *o,
+                         struct level_sink *levels, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct zip_decoder d = {.page = p, .out = o, .levels = levels, .err = err};

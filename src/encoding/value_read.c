@@ -50,12 +50,14 @@ static uint64_t item_bits(const struct leaf_type *t)
 static pennon_status open_scheme(const struct compression_message *c, enum general_scheme *out, pennon_error *err)
 {
     CHECK_FILE_RETURN(c, "general compression without a scheme");
-    if (c->scheme != GENERAL_LZ4 && c->scheme != GENERAL_ZSTD) return error_set(err, PENNON_NOT_SUPPORTED, "compression scheme %u", c->scheme);
+    if (c->scheme != GENERAL_LZ4 && c->scheme != GENERAL_ZSTD)
+        return error_set(err, PENNON_NOT_SUPPORTED, "compression scheme %u", c->scheme);
     *out = (enum general_scheme)c->scheme;
     return PENNON_OK;
 }
 
-static pennon_status open_variable(const struct ce_variable_message *v, const struct leaf_type *type, struct value_codec *out, pennon_error *err)
+static pennon_status open_variable(const struct ce_variable_message *v, const struct leaf_type *type, struct value_codec *out,
+                                   pennon_error *err)
 {
     CHECK_FILE_RETURN(type->kind == LEAF_VARIABLE, "variable width values for a fixed width column");
     TRY_RETURN(no_compression(v->values, err));
@@ -67,30 +69,33 @@ static pennon_status open_variable(const struct ce_variable_message *v, const st
     return PENNON_OK;
 }
 
-static pennon_status open_flat(const struct ce_flat_message *f, const struct leaf_type *type, struct value_codec *out, pennon_error *err)
+static pennon_status open_flat(const struct ce_flat_message *f, const struct leaf_type *type, struct value_codec *out,
+                               pennon_error *err)
 {
     TRY_RETURN(no_compression(f->data, err));
     uint64_t want = item_bits(type), items = leaf_items(type), total;
     bool zipped_bit = type->kind == LEAF_BITS && f->bits_per_value == 8; /* full-zip keeps a byte a bool */
     bool whole = type->n_dims && !mul_overflows(want, items, &total) && f->bits_per_value == total;
-    CHECK_FILE_RETURN(want && (f->bits_per_value == want || whole || zipped_bit), "flat values of %" PRIu64 " bits where %" PRIu64 " were expected",
-                      f->bits_per_value, want);
+    CHECK_FILE_RETURN(want && (f->bits_per_value == want || whole || zipped_bit),
+                      "flat values of %" PRIu64 " bits where %" PRIu64 " were expected", f->bits_per_value, want);
     CHECK_FILE_RETURN(f->bits_per_value <= UINT32_MAX, "flat values of %" PRIu64 " bits", f->bits_per_value);
     out->kind = VALUE_FLAT;
     out->bits = (uint32_t)f->bits_per_value;
     return PENNON_OK;
 }
 
-static pennon_status open_word(uint64_t bits, const struct leaf_type *type, enum value_kind kind, struct value_codec *out, pennon_error *err)
+static pennon_status open_word(uint64_t bits, const struct leaf_type *type, enum value_kind kind, struct value_codec *out,
+                               pennon_error *err)
 {
-    CHECK_FILE_RETURN(is_word(bits) && bits == item_bits(type) && type->n_dims == 0, "packed words of %" PRIu64 " bits for values of %" PRIu64, bits,
-                      item_bits(type));
+    CHECK_FILE_RETURN(is_word(bits) && bits == item_bits(type) && type->n_dims == 0,
+                      "packed words of %" PRIu64 " bits for values of %" PRIu64, bits, item_bits(type));
     out->kind = kind;
     out->bits = (uint32_t)bits;
     return PENNON_OK;
 }
 
-static pennon_status open_list(struct arena *a, const struct ce_message *ce, const struct leaf_type *type, struct value_codec *out, pennon_error *err)
+static pennon_status open_list(struct arena *a, const struct ce_message *ce, const struct leaf_type *type, struct value_codec *out,
+                               pennon_error *err)
 {
     out->kind = VALUE_LIST;
     for (uint32_t d = 0; d < type->n_dims; d++) {
@@ -120,19 +125,22 @@ static pennon_status open_list(struct arena *a, const struct ce_message *ce, con
     return PENNON_OK;
 }
 
-static pennon_status open_packed(const struct ce_packed_message *p, const struct leaf_type *type, struct value_codec *out, pennon_error *err)
+static pennon_status open_packed(const struct ce_packed_message *p, const struct leaf_type *type, struct value_codec *out,
+                                 pennon_error *err)
 {
-    CHECK_FILE_RETURN((type->kind == LEAF_PACKED && p->n_bits_per_value == type->n_children) || (type->kind == LEAF_BLOB && p->n_bits_per_value == 2),
+    CHECK_FILE_RETURN((type->kind == LEAF_PACKED && p->n_bits_per_value == type->n_children) ||
+                          (type->kind == LEAF_BLOB && p->n_bits_per_value == 2),
                       "packed struct of %zu children", p->n_bits_per_value);
     uint64_t sum = 0;
     for (size_t i = 0; i < p->n_bits_per_value; i++) {
         const struct leaf_type *child = type->kind == LEAF_PACKED ? &type->children[i] : NULL;
         uint64_t want = child ? child->kind == LEAF_FIXED ? item_bits(child) * leaf_items(child) : 0 : 64;
-        CHECK_FILE_RETURN(want && p->bits_per_value[i] == want, "packed child %zu of %" PRIu64 " bits where %" PRIu64 " were expected", i,
-                          p->bits_per_value[i], want);
+        CHECK_FILE_RETURN(want && p->bits_per_value[i] == want,
+                          "packed child %zu of %" PRIu64 " bits where %" PRIu64 " were expected", i, p->bits_per_value[i], want);
         sum += want;
     }
-    CHECK_FILE_RETURN(p->values && p->values->which == CE_FLAT && p->values->flat->bits_per_value == sum && sum <= UINT32_MAX, "packed rows that are not flat");
+    CHECK_FILE_RETURN(p->values && p->values->which == CE_FLAT && p->values->flat->bits_per_value == sum && sum <= UINT32_MAX,
+                      "packed rows that are not flat");
     out->kind = type->kind == LEAF_PACKED ? VALUE_PACKED : VALUE_FLAT;
     out->bits = (uint32_t)sum;
     return PENNON_OK;
@@ -153,18 +161,19 @@ static pennon_status open_variable_packed(struct arena *a, const struct ce_varia
         TRY_RETURN(value_codec_open(a, f->value, &type->children[i], true, c, err));
         uint64_t width = value_zip_width(c, &type->children[i]);
         if (f->which == 3) {
-            CHECK_FILE_RETURN(width == 0 && (f->bits_per_length == 32 || f->bits_per_length == 64), "packed child %zu with lengths of %" PRIu64 " bits", i,
-                              f->bits_per_length);
+            CHECK_FILE_RETURN(width == 0 && (f->bits_per_length == 32 || f->bits_per_length == 64),
+                              "packed child %zu with lengths of %" PRIu64 " bits", i, f->bits_per_length);
             c->length_bits = (uint32_t)f->bits_per_length;
         } else {
-            CHECK_FILE_RETURN(f->which == 2 && width && f->bits_per_value == width * 8, "packed child %zu of %" PRIu64 " bits", i, f->bits_per_value);
+            CHECK_FILE_RETURN(f->which == 2 && width && f->bits_per_value == width * 8, "packed child %zu of %" PRIu64 " bits", i,
+                              f->bits_per_value);
         }
     }
     return PENNON_OK;
 }
 
-static pennon_status open_inner(struct arena *a, const struct ce_message *ce, const struct leaf_type *type, bool zip, struct value_codec *out,
-                                pennon_error *err)
+static pennon_status open_inner(struct arena *a, const struct ce_message *ce, const struct leaf_type *type, bool zip,
+                                struct value_codec *out, pennon_error *err)
 {
     CHECK_FILE_RETURN(ce, "an encoding without its inner encoding");
     out->inner = arena_calloc(a, 1, sizeof *out->inner, err);
@@ -172,7 +181,8 @@ static pennon_status open_inner(struct arena *a, const struct ce_message *ce, co
     return value_codec_open(a, ce, type, zip, out->inner, err);
 }
 
-static pennon_status open_rle(const struct ce_rle_message *r, const struct leaf_type *type, struct value_codec *out, pennon_error *err)
+static pennon_status open_rle(const struct ce_rle_message *r, const struct leaf_type *type, struct value_codec *out,
+                              pennon_error *err)
 {
     bool plain = r->values && r->values->which == CE_FLAT && r->run_lengths && r->run_lengths->which == CE_FLAT;
     if (!plain || r->run_lengths->flat->bits_per_value != 8) {
@@ -181,7 +191,8 @@ static pennon_status open_rle(const struct ce_rle_message *r, const struct leaf_
     return open_word(r->values->flat->bits_per_value, type, VALUE_RLE, out, err);
 }
 
-static pennon_status open_bss(const struct ce_bss_message *b, const struct leaf_type *type, struct value_codec *out, pennon_error *err)
+static pennon_status open_bss(const struct ce_bss_message *b, const struct leaf_type *type, struct value_codec *out,
+                              pennon_error *err)
 {
     CHECK_FILE_RETURN(b->values && b->values->which == CE_FLAT, "byte stream split over values that are not flat");
     TRY_RETURN(open_word(b->values->flat->bits_per_value, type, VALUE_BSS, out, err));
@@ -189,8 +200,8 @@ static pennon_status open_bss(const struct ce_bss_message *b, const struct leaf_
     return PENNON_OK;
 }
 
-static pennon_status open_fsst(struct arena *a, const struct ce_fsst_message *f, const struct leaf_type *type, bool zip, struct value_codec *out,
-                               pennon_error *err)
+static pennon_status open_fsst(struct arena *a, const struct ce_fsst_message *f, const struct leaf_type *type, bool zip,
+                               struct value_codec *out, pennon_error *err)
 {
     out->kind = VALUE_FSST;
     TRY_RETURN(open_inner(a, f->values, type, zip, out, err));
@@ -200,8 +211,8 @@ static pennon_status open_fsst(struct arena *a, const struct ce_fsst_message *f,
     return fsst_decoder_init(out->fsst, f->symbol_table, err);
 }
 
-static pennon_status open_general(struct arena *a, const struct ce_general_message *g, const struct leaf_type *type, bool zip, struct value_codec *out,
-                                  pennon_error *err)
+static pennon_status open_general(struct arena *a, const struct ce_general_message *g, const struct leaf_type *type, bool zip,
+                                  struct value_codec *out, pennon_error *err)
 {
     out->kind = VALUE_GENERAL;
     TRY_RETURN(open_scheme(g->compression, &out->scheme, err));
@@ -211,8 +222,8 @@ static pennon_status open_general(struct arena *a, const struct ce_general_messa
     return PENNON_OK;
 }
 
-pennon_status value_codec_open(struct arena *a, const struct ce_message *ce, const struct leaf_type *type, bool zip, struct value_codec *out,
-                               pennon_error *err)
+pennon_status value_codec_open(struct arena *a, const struct ce_message *ce, const struct leaf_type *type, bool zip,
+                               struct value_codec *out, pennon_error *err)
 {
     memset(out, 0, sizeof *out);
     CHECK_FILE_RETURN(ce && ce->which, "values without a known encoding");
@@ -261,8 +272,8 @@ size_t value_chunk_buffers(const struct value_codec *c)
     }
 }
 
-static pennon_status chunk_flat(const struct value_codec *c, struct bytes in, uint64_t n, const struct chunk_slices *want, struct leaf_out *out,
-                                pennon_error *err)
+static pennon_status chunk_flat(const struct value_codec *c, struct bytes in, uint64_t n, const struct chunk_slices *want,
+                                struct leaf_out *out, pennon_error *err)
 {
     uint64_t items = leaf_items(out->type), bits, per = item_bits(out->type);
     UNUSED(c);
@@ -330,8 +341,8 @@ static pennon_status inline_few(unsigned bits, struct bytes in, const struct chu
     return PENNON_OK;
 }
 
-static pennon_status chunk_inline(const struct value_codec *c, struct bytes in, uint64_t n, const struct chunk_slices *want, struct value_scratch *s,
-                                  struct leaf_out *out, pennon_error *err)
+static pennon_status chunk_inline(const struct value_codec *c, struct bytes in, uint64_t n, const struct chunk_slices *want,
+                                  struct value_scratch *s, struct leaf_out *out, pennon_error *err)
 {
     CHECK_FILE_RETURN(n <= BITPACK_GROUP, "packed chunk of %" PRIu64 " values", n);
     uint8_t *at;
@@ -368,8 +379,8 @@ static pennon_status chunk_rle(const struct value_codec *c, const struct bytes *
     return PENNON_OK;
 }
 
-static pennon_status chunk_bss(const struct value_codec *c, struct bytes in, uint64_t n, const struct chunk_slices *want, struct value_scratch *s,
-                               struct leaf_out *out, pennon_error *err)
+static pennon_status chunk_bss(const struct value_codec *c, struct bytes in, uint64_t n, const struct chunk_slices *want,
+                               struct value_scratch *s, struct leaf_out *out, pennon_error *err)
 {
     unsigned width = c->bits / 8;
     CHECK_FILE_RETURN(n <= in.size / width, "split chunk of %zu bytes is too short for %" PRIu64 " values", in.size, n);
@@ -383,13 +394,15 @@ static pennon_status chunk_bss(const struct value_codec *c, struct bytes in, uin
 }
 
 /* n lists whose items in list `null_dim` are all null; bits[d], where not NULL, is the item validity of list d from value `first` on. */
-static pennon_status append_null_items(struct leaf_out *out, uint32_t null_dim, const uint8_t *const *bits, uint64_t first, uint64_t n, pennon_error *err)
+static pennon_status append_null_items(struct leaf_out *out, uint32_t null_dim, const uint8_t *const *bits, uint64_t first,
+                                       uint64_t n, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct buf zeros;
     uint64_t items;
     buf_init(&zeros, out->mem, BUF_NO_LIMIT);
-    if (mul_overflows(n, leaf_items(out->type), &items) || items > (uint64_t)PTRDIFF_MAX) FAIL(PENNON_OVER_BUDGET, "%" PRIu64 " lists", n);
+    if (mul_overflows(n, leaf_items(out->type), &items) || items > (uint64_t)PTRDIFF_MAX)
+        FAIL(PENNON_OVER_BUDGET, "%" PRIu64 " lists", n);
     TRY(buf_append_zero(&zeros, (size_t)bitmap_bytes(items), err));
     for (uint32_t d = 0; d < out->type->n_dims; d++) {
         const uint8_t *validity = bits[d] ? bits[d] : d == null_dim ? zeros.data : NULL;
@@ -401,8 +414,8 @@ done:
     return st;
 }
 
-static pennon_status chunk_list(const struct value_codec *c, const struct bytes *bufs, size_t n_bufs, uint64_t n, const struct chunk_slices *want,
-                                struct leaf_out *out, pennon_error *err)
+static pennon_status chunk_list(const struct value_codec *c, const struct bytes *bufs, size_t n_bufs, uint64_t n,
+                                const struct chunk_slices *want, struct leaf_out *out, pennon_error *err)
 {
     const uint8_t *bits[LEAF_MAX_DIMS] = {NULL};
     size_t at = 0;
@@ -410,7 +423,8 @@ static pennon_status chunk_list(const struct value_codec *c, const struct bytes 
     for (uint32_t d = 0; d < out->type->n_dims; d++) {
         CHECK_FILE_RETURN(!mul_overflows(per, out->type->dims[d], &per), "lists with too many items");
         if (!c->has_validity[d]) continue;
-        CHECK_FILE_RETURN(bitmap_bytes(per) <= bufs[at].size, "item validity of %zu bytes for %" PRIu64 " items", bufs[at].size, per);
+        CHECK_FILE_RETURN(bitmap_bytes(per) <= bufs[at].size, "item validity of %zu bytes for %" PRIu64 " items", bufs[at].size,
+                          per);
         bits[d] = bufs[at++].data;
     }
     ASSERT(at + 1 == n_bufs);
@@ -447,19 +461,20 @@ static pennon_status unzip_rows(const uint8_t *rows, uint64_t n, uint64_t width,
     return PENNON_OK;
 }
 
-static pennon_status chunk_packed(const struct value_codec *c, struct bytes in, uint64_t n, const struct chunk_slices *want, struct leaf_out *out,
-                                  pennon_error *err)
+static pennon_status chunk_packed(const struct value_codec *c, struct bytes in, uint64_t n, const struct chunk_slices *want,
+                                  struct leaf_out *out, pennon_error *err)
 {
     uint64_t width = c->bits / 8, size;
-    CHECK_FILE_RETURN(!mul_overflows(n, width, &size) && size <= in.size, "packed chunk of %zu bytes is too short for %" PRIu64 " rows", in.size, n);
+    CHECK_FILE_RETURN(!mul_overflows(n, width, &size) && size <= in.size,
+                      "packed chunk of %zu bytes is too short for %" PRIu64 " rows", in.size, n);
     for (size_t i = 0; i < want->n; i++) {
         TRY_RETURN(unzip_rows(in.data + want->items[i].start * width, want->items[i].end - want->items[i].start, width, out, err));
     }
     return PENNON_OK;
 }
 
-static pennon_status chunk_variable(const struct value_codec *c, struct bytes in, uint64_t n, const struct chunk_slices *want, struct leaf_out *out,
-                                    pennon_error *err)
+static pennon_status chunk_variable(const struct value_codec *c, struct bytes in, uint64_t n, const struct chunk_slices *want,
+                                    struct leaf_out *out, pennon_error *err)
 {
     struct variable_view v;
     TRY_RETURN(variable_chunk_open(in, c->bits / 8, n, &v, err));
@@ -476,15 +491,16 @@ static pennon_status too_long(pennon_error *err)
 }
 
 /* Values [first, first + count) of an opened chunk. */
-static pennon_status fsst_slice(const struct value_codec *c, const struct variable_view *v, uint64_t first, uint64_t count, struct leaf_out *out,
-                                pennon_error *err)
+static pennon_status fsst_slice(const struct value_codec *c, const struct variable_view *v, uint64_t first, uint64_t count,
+                                struct leaf_out *out, pennon_error *err)
 {
     unsigned width = out->type->large ? 8 : 4;
     size_t bytes;
     if (size_mul_overflows((size_t)count, width, &bytes)) return too_long(err);
     TRY_RETURN(buf_grow(&out->offsets, bytes, err));
     /* The first of the count + 1 offsets falls on the present end, which is the same. */
-    pennon_status st = fsst_decode_values(c->fsst, v, first, count, &out->data, width, out->offsets.data + out->offsets.size - width, err);
+    pennon_status st =
+        fsst_decode_values(c->fsst, v, first, count, &out->data, width, out->offsets.data + out->offsets.size - width, err);
     if (st == PENNON_OVER_BUDGET && width == 4 && out->data.size > (size_t)INT32_MAX / 2) return too_long(err);
     if (st != PENNON_OK) return st;
     out->offsets.size += bytes;
@@ -492,8 +508,8 @@ static pennon_status fsst_slice(const struct value_codec *c, const struct variab
     return PENNON_OK;
 }
 
-static pennon_status chunk_fsst(const struct value_codec *c, struct bytes in, uint64_t n, const struct chunk_slices *want, struct leaf_out *out,
-                                pennon_error *err)
+static pennon_status chunk_fsst(const struct value_codec *c, struct bytes in, uint64_t n, const struct chunk_slices *want,
+                                struct leaf_out *out, pennon_error *err)
 {
     struct variable_view v;
     TRY_RETURN(variable_chunk_open(in, c->inner->bits / 8, n, &v, err));
@@ -503,8 +519,8 @@ static pennon_status chunk_fsst(const struct value_codec *c, struct bytes in, ui
     return PENNON_OK;
 }
 
-pennon_status value_chunk_decode(const struct value_codec *c, const struct bytes *bufs, size_t n_bufs, uint64_t n, const struct chunk_slices *want,
-                                 struct value_scratch *s, struct leaf_out *out, pennon_error *err)
+pennon_status value_chunk_decode(const struct value_codec *c, const struct bytes *bufs, size_t n_bufs, uint64_t n,
+                                 const struct chunk_slices *want, struct value_scratch *s, struct leaf_out *out, pennon_error *err)
 {
     ASSERT(want->n == 0 || (want->items[want->n - 1].end <= n && n_bufs == value_chunk_buffers(c)));
     struct bytes own[LEAF_MAX_DIMS + 2];
@@ -566,7 +582,8 @@ static pennon_status zip_list(const struct value_codec *c, struct bytes in, stru
     return leaf_append_fixed(out, in.data + at, 1, err);
 }
 
-static pennon_status zip_packed(const struct value_codec *c, struct bytes in, struct value_scratch *s, struct leaf_out *out, pennon_error *err)
+static pennon_status zip_packed(const struct value_codec *c, struct bytes in, struct value_scratch *s, struct leaf_out *out,
+                                pennon_error *err)
 {
     size_t at = 0;
     for (uint32_t i = 0; i < c->n_children; i++) {
@@ -587,7 +604,8 @@ static pennon_status zip_packed(const struct value_codec *c, struct bytes in, st
     return PENNON_OK;
 }
 
-pennon_status value_zip_decode(const struct value_codec *c, struct bytes in, struct value_scratch *s, struct leaf_out *out, pennon_error *err)
+pennon_status value_zip_decode(const struct value_codec *c, struct bytes in, struct value_scratch *s, struct leaf_out *out,
+                               pennon_error *err)
 {
     switch (c->kind) {
     case VALUE_FLAT: {
@@ -618,7 +636,8 @@ pennon_status value_zip_decode(const struct value_codec *c, struct bytes in, str
 
 /* ---- block form ---- */
 
-static pennon_status block_rle(const struct ce_rle_message *r, struct bytes in, uint64_t n, unsigned t_bits, struct buf *out, pennon_error *err)
+static pennon_status block_rle(const struct ce_rle_message *r, struct bytes in, uint64_t n, unsigned t_bits, struct buf *out,
+                               pennon_error *err)
 {
     struct bytes values, lengths;
     bool plain = r->values && r->values->which == CE_FLAT && r->values->flat->bits_per_value == t_bits && r->run_lengths &&
@@ -631,21 +650,24 @@ static pennon_status block_rle(const struct ce_rle_message *r, struct bytes in, 
     return rle_expand(t_bits / 8, values, lengths, false, (size_t)n, out->data, err);
 }
 
-pennon_status block_decode_fixed(const struct ce_message *ce, struct bytes in, uint64_t n, unsigned t_bits, struct mem *mem, struct buf *out,
-                                 pennon_error *err)
+pennon_status block_decode_fixed(const struct ce_message *ce, struct bytes in, uint64_t n, unsigned t_bits, struct mem *mem,
+                                 struct buf *out, pennon_error *err)
 {
     uint64_t size;
-    if (mul_overflows(n, t_bits / 8, &size) || size > (uint64_t)PTRDIFF_MAX) return error_set(err, PENNON_CORRUPT, "%" PRIu64 " words in a block", n);
+    if (mul_overflows(n, t_bits / 8, &size) || size > (uint64_t)PTRDIFF_MAX)
+        return error_set(err, PENNON_CORRUPT, "%" PRIu64 " words in a block", n);
     CHECK_FILE_RETURN(ce && ce->which, "a block without a known encoding");
     switch (ce->which) {
     case CE_FLAT:
         TRY_RETURN(no_compression(ce->flat->data, err));
-        CHECK_FILE_RETURN(ce->flat->bits_per_value == t_bits && in.size >= size, "flat block of %zu bytes for %" PRIu64 " words of %u bits", in.size, n, t_bits);
+        CHECK_FILE_RETURN(ce->flat->bits_per_value == t_bits && in.size >= size,
+                          "flat block of %zu bytes for %" PRIu64 " words of %u bits", in.size, n, t_bits);
         TRY_RETURN(buf_resize(out, (size_t)size, err));
         if (size) memcpy(out->data, in.data, (size_t)size);
         return PENNON_OK;
     case CE_INLINE_BITPACKING:
-        CHECK_FILE_RETURN(ce->inline_bitpacking->uncompressed_bits_per_value == t_bits && is_word(t_bits) && n >= 1 && n <= BITPACK_GROUP,
+        CHECK_FILE_RETURN(ce->inline_bitpacking->uncompressed_bits_per_value == t_bits && is_word(t_bits) && n >= 1 &&
+                              n <= BITPACK_GROUP,
                           "packed block of %" PRIu64 " words", n);
         TRY_RETURN(buf_resize(out, (size_t)size, err));
         return inline_bitpack_decode(t_bits, in, (size_t)n, out->data, err);
@@ -656,7 +678,8 @@ pennon_status block_decode_fixed(const struct ce_message *ce, struct bytes in, u
                           "packed block of words that do not fit %u bits", t_bits);
         unsigned width = (unsigned)o->values->flat->bits_per_value;
         /* Width 0 takes no bytes: then the caller's count, which levels and dictionaries check, is the only bound. */
-        CHECK_FILE_RETURN(width == 0 || n / 1024 <= in.size / (128 * width), "packed block of %zu bytes for %" PRIu64 " words", in.size, n);
+        CHECK_FILE_RETURN(width == 0 || n / 1024 <= in.size / (128 * width), "packed block of %zu bytes for %" PRIu64 " words",
+                          in.size, n);
         TRY_RETURN(buf_resize(out, (size_t)size, err));
         return outline_bitpack_decode(t_bits, width, in, (size_t)n, out->data, err);
     }
@@ -668,7 +691,8 @@ pennon_status block_decode_fixed(const struct ce_message *ce, struct bytes in, u
         struct buf plain;
         buf_init(&plain, mem, BUF_NO_LIMIT);
         pennon_status st = general_decode(scheme, in, PLAIN_MAX, &plain, err);
-        if (st == PENNON_OK) st = block_decode_fixed(ce->general->values, bytes_of(plain.data, plain.size), n, t_bits, mem, out, err);
+        if (st == PENNON_OK)
+            st = block_decode_fixed(ce->general->values, bytes_of(plain.data, plain.size), n, t_bits, mem, out, err);
         buf_free(&plain);
         return st;
     }
@@ -683,13 +707,15 @@ pennon_status block_decode_fixed(const struct ce_message *ce, struct bytes in, u
     }
 }
 
-static pennon_status block_variable(const struct ce_message *ce, struct bytes in, uint64_t n, struct leaf_out *out, pennon_error *err)
+static pennon_status block_variable(const struct ce_message *ce, struct bytes in, uint64_t n, struct leaf_out *out,
+                                    pennon_error *err)
 {
     struct variable_view v;
     if (ce->which == CE_GENERAL) {
         enum general_scheme scheme = GENERAL_NONE;
         TRY_RETURN(open_scheme(ce->general->compression, &scheme, err));
-        CHECK_FILE_RETURN(ce->general->values && ce->general->values->which == CE_VARIABLE, "general compression of a dictionary that is not variable");
+        CHECK_FILE_RETURN(ce->general->values && ce->general->values->which == CE_VARIABLE,
+                          "general compression of a dictionary that is not variable");
         struct buf plain;
         buf_init(&plain, out->mem, BUF_NO_LIMIT);
         pennon_status st = general_decode(scheme, in, PLAIN_MAX, &plain, err);
@@ -702,7 +728,8 @@ static pennon_status block_variable(const struct ce_message *ce, struct bytes in
     return leaf_append_variable(out, &v, 0, n, err);
 }
 
-static pennon_status block_general_bits(const struct ce_general_message *g, struct bytes in, uint64_t n, struct leaf_out *out, pennon_error *err)
+static pennon_status block_general_bits(const struct ce_general_message *g, struct bytes in, uint64_t n, struct leaf_out *out,
+                                        pennon_error *err)
 {
     enum general_scheme scheme = GENERAL_NONE;
     struct buf plain;
@@ -721,10 +748,12 @@ pennon_status block_decode_leaf(const struct ce_message *ce, struct bytes in, ui
     if (out->type->kind == LEAF_VARIABLE) return block_variable(ce, in, n, out, err);
     if (out->type->kind == LEAF_BITS && out->type->n_dims == 0) {
         if (ce->which == CE_GENERAL) return block_general_bits(ce->general, in, n, out, err);
-        CHECK_FILE_RETURN(ce->which == CE_FLAT && ce->flat->bits_per_value == 1 && bitmap_bytes(n) <= in.size, "a dictionary of bits");
+        CHECK_FILE_RETURN(ce->which == CE_FLAT && ce->flat->bits_per_value == 1 && bitmap_bytes(n) <= in.size,
+                          "a dictionary of bits");
         return leaf_append_bits(out, in.data, 0, n, err);
     }
-    CHECK_FILE_RETURN(out->type->kind == LEAF_FIXED && out->type->n_dims == 0 && out->n == 0, "a dictionary of a type that has none");
+    CHECK_FILE_RETURN(out->type->kind == LEAF_FIXED && out->type->n_dims == 0 && out->n == 0,
+                      "a dictionary of a type that has none");
     TRY_RETURN(block_decode_fixed(ce, in, n, out->type->width * 8, out->mem, &out->values, err));
     out->n = n;
     return PENNON_OK;
@@ -744,9 +773,7 @@ pennon_status value_codec_describe(const struct value_codec *c, struct buf *out,
     case VALUE_GENERAL:
         TRY_RETURN(buf_printf(out, err, "%s over ", c->scheme == GENERAL_ZSTD ? "zstd" : "lz4"));
         return value_codec_describe(c->inner, out, err);
-    case VALUE_LIST:
-        TRY_RETURN(buf_printf(out, err, "fixed size list of "));
-        return value_codec_describe(c->inner, out, err);
+    case VALUE_LIST: TRY_RETURN(buf_printf(out, err, "fixed size list of ")); return value_codec_describe(c->inner, out, err);
     case VALUE_PACKED: return buf_printf(out, err, "packed(%u)", c->bits);
     case VALUE_VARIABLE_PACKED: return buf_printf(out, err, "packed with variable children");
     default: return buf_printf(out, err, "zeros");

@@ -5,8 +5,8 @@
  * Source: spec expressions 10.1, table-format 13. */
 #include "exec/exec.h"
 
-static const char *const system_names[SYSTEM_COUNT] = {"", "_rowid", "_rowaddr", "_rowoffset", "_row_created_at_version",
-                                                       "_row_last_updated_at_version"};
+static const char *const system_names[SYSTEM_COUNT] = {
+    "", "_rowid", "_rowaddr", "_rowoffset", "_row_created_at_version", "_row_last_updated_at_version"};
 
 enum system_column system_column_of(const char *name)
 {
@@ -26,13 +26,15 @@ static pennon_status unknown_column(const struct snapshot *s, const char *name, 
     for (size_t i = 0; i < s->schema->n_fields; i++) names[i] = s->schema->fields[i]->name;
     for (size_t i = 1; i < SYSTEM_COUNT; i++) names[s->schema->n_fields + i - 1] = system_names[i];
     const char *near = nearest_name(name, names, n);
-    (void)error_set(err, PENNON_INVALID_ARGUMENT, "no column named '%s'%s%s%s", name, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    (void)error_set(err, PENNON_INVALID_ARGUMENT, "no column named '%s'%s%s%s", name, near ? "; did you mean '" : "",
+                    near ? near : "", near ? "'?" : "");
     mem_free(m, names);
     return error_kind(err, "FieldNotFound");
 }
 
 /* Field of a name: top level first, so that names with dots in old tables still work, then a path. */
-static pennon_status find_field(const struct snapshot *s, const char *name, struct mem *m, const struct field **out, pennon_error *err)
+static pennon_status find_field(const struct snapshot *s, const char *name, struct mem *m, const struct field **out,
+                                pennon_error *err)
 {
     *out = schema_find_name(s->schema, name);
     if (*out) return PENNON_OK;
@@ -78,8 +80,8 @@ static pennon_status add_column(struct column_plan *p, const char *name, enum sy
     return c->name ? PENNON_OK : err->code;
 }
 
-static pennon_status collect(struct column_plan *p, const struct snapshot *s, const char *const *columns, size_t n, bool all, int32_t *ids, size_t *n_ids,
-                             pennon_error *err)
+static pennon_status collect(struct column_plan *p, const struct snapshot *s, const char *const *columns, size_t n, bool all,
+                             int32_t *ids, size_t *n_ids, pennon_error *err)
 {
     for (size_t i = 0; all && i < s->schema->n_fields; i++) {
         TRY_RETURN(add_column(p, s->schema->fields[i]->name, SYSTEM_NONE, err));
@@ -116,7 +118,8 @@ static pennon_status system_schema(const char *name, struct mem *m, struct Arrow
 }
 
 /* Schema of one result column. A path column takes its own name, and is nullable when anything above it is. */
-static pennon_status column_schema(const struct column_plan *p, const struct output_column *c, struct ArrowSchema *out, pennon_error *err)
+static pennon_status column_schema(const struct column_plan *p, const struct output_column *c, struct ArrowSchema *out,
+                                   pennon_error *err)
 {
     if (c->system != SYSTEM_NONE) return system_schema(c->name, p->mem, out, err);
     const struct field *f = p->read->fields[c->path[0]];
@@ -139,7 +142,8 @@ static pennon_status result_schema(struct column_plan *p, const struct snapshot 
     for (size_t i = 0; i < p->n_columns; i++) TRY(column_schema(p, &p->columns[i], p->arrow.children[i], err));
     if (s->schema->n_metadata) {
         TRY_NEW(pairs, mem_calloc(p->mem, s->schema->n_metadata, sizeof *pairs, err));
-        for (size_t i = 0; i < s->schema->n_metadata; i++) pairs[i] = (struct arrow_pair){s->schema->metadata[i].key, s->schema->metadata[i].value};
+        for (size_t i = 0; i < s->schema->n_metadata; i++)
+            pairs[i] = (struct arrow_pair){s->schema->metadata[i].key, s->schema->metadata[i].value};
         TRY(arrow_metadata_replace(&p->arrow, pairs, s->schema->n_metadata, err));
     }
     p->plain = p->n_columns == p->read->n_fields;
@@ -152,8 +156,9 @@ done:
     return st;
 }
 
-pennon_status column_plan_new(const struct snapshot *s, const char *const *columns, size_t n, bool all, bool with_row_id, bool with_row_address,
-                              enum blob_handling blobs, bool allow_doubled, struct mem *m, struct column_plan **out, pennon_error *err)
+pennon_status column_plan_new(const struct snapshot *s, const char *const *columns, size_t n, bool all, bool with_row_id,
+                              bool with_row_address, enum blob_handling blobs, bool allow_doubled, struct mem *m,
+                              struct column_plan **out, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct column_plan *p;
@@ -167,7 +172,8 @@ pennon_status column_plan_new(const struct snapshot *s, const char *const *colum
     TRY_NEW(ids, mem_calloc(m, most, sizeof *ids, err));
     TRY(collect(p, s, columns, n, all, ids, &n_ids, err));
     if (with_row_id && !p->uses[SYSTEM_ROW_ID]) TRY(add_column(p, system_names[SYSTEM_ROW_ID], SYSTEM_ROW_ID, err));
-    if (with_row_address && !p->uses[SYSTEM_ROW_ADDRESS]) TRY(add_column(p, system_names[SYSTEM_ROW_ADDRESS], SYSTEM_ROW_ADDRESS, err));
+    if (with_row_address && !p->uses[SYSTEM_ROW_ADDRESS])
+        TRY(add_column(p, system_names[SYSTEM_ROW_ADDRESS], SYSTEM_ROW_ADDRESS, err));
     if (!allow_doubled) TRY(refuse_doubled(p, err));
     TRY(schema_project_ids(m, s->schema, ids, n_ids, &p->read, err));
     TRY(schema_to_arrow(p->read, SCHEMA_VIEW_FILE, blobs, m, &p->read_arrow, err));

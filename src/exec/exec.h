@@ -16,10 +16,11 @@ struct file_cache *file_cache_new(struct mem *m, size_t max_files, pennon_error 
 struct file_cache *file_cache_retain(struct file_cache *fc);
 void file_cache_release(struct file_cache *fc);
 /* A reader of the data file, retained. The footer's version must fit the manifest's. */
-pennon_status file_cache_get(const struct call *c, struct file_cache *fc, struct snapshot *s, const struct data_file *f, struct file_reader **out,
-                             pennon_error *err) CHECKED;
+pennon_status file_cache_get(const struct call *c, struct file_cache *fc, struct snapshot *s, const struct data_file *f,
+                             struct file_reader **out, pennon_error *err) CHECKED;
 /* file_length_fn for fragment_physical_rows; ctx = the cache. */
-pennon_status file_cache_length(void *ctx, const struct call *c, struct snapshot *s, const struct data_file *f, uint64_t *rows, pennon_error *err);
+pennon_status file_cache_length(void *ctx, const struct call *c, struct snapshot *s, const struct data_file *f, uint64_t *rows,
+                                pennon_error *err);
 
 /* ---- columns ---- */
 
@@ -47,29 +48,31 @@ struct output_column {
 struct column_plan {
     struct mem *mem;
     struct arena arena;
-    struct schema *read;          /* what is read, projected from the table's schema; may have no fields */
+    struct schema *read;           /* what is read, projected from the table's schema; may have no fields */
     struct ArrowSchema read_arrow; /* SCHEMA_VIEW_FILE of it */
-    struct ArrowSchema arrow;     /* of the result */
+    struct ArrowSchema arrow;      /* of the result */
     struct output_column *columns;
     size_t n_columns;
     enum blob_handling blobs;
     bool uses[SYSTEM_COUNT];
-    bool plain;                   /* the read columns are the result, in this order, nothing to convert */
+    bool plain; /* the read columns are the result, in this order, nothing to convert */
 };
 /* `columns` NULL = all. INVALID_ARGUMENT: unknown (with the nearest name), doubled. */
-pennon_status column_plan_new(const struct snapshot *s, const char *const *columns, size_t n, bool all, bool with_row_id, bool with_row_address,
-                              enum blob_handling blobs, bool allow_doubled, struct mem *m, struct column_plan **out, pennon_error *err) CHECKED;
+pennon_status column_plan_new(const struct snapshot *s, const char *const *columns, size_t n, bool all, bool with_row_id,
+                              bool with_row_address, enum blob_handling blobs, bool allow_doubled, struct mem *m,
+                              struct column_plan **out, pennon_error *err) CHECKED;
 void column_plan_free(struct column_plan *p);
 
 /* Rows of one fragment, by sorted physical ranges that do not overlap; deleted ones are left out. `out` has the plan's Arrow schema. `first_live` is
  * the number of live rows in the fragments before (for _rowoffset). */
-pennon_status fragment_read(const struct call *c, struct file_cache *fc, struct snapshot *s, const struct fragment *f, const struct column_plan *plan,
-                            const struct row_range *rows, size_t n, uint64_t first_live, struct ArrowArray *out, pennon_error *err) CHECKED;
+pennon_status fragment_read(const struct call *c, struct file_cache *fc, struct snapshot *s, const struct fragment *f,
+                            const struct column_plan *plan, const struct row_range *rows, size_t n, uint64_t first_live,
+                            struct ArrowArray *out, pennon_error *err) CHECKED;
 
 /* ---- scan ---- */
 
 struct scan_spec {
-    uint64_t limit;  /* UINT64_MAX = none */
+    uint64_t limit; /* UINT64_MAX = none */
     uint64_t offset;
     uint64_t batch_rows;
     uint32_t readahead;
@@ -78,18 +81,19 @@ struct scan_spec {
     size_t n_fragments;
 };
 /* A stream over the fragments. Takes `plan`, also on failure. Retains the snapshot and the cache; copies the call. */
-pennon_status scan_open(const struct call *c, struct snapshot *s, struct file_cache *fc, struct column_plan *plan, const struct scan_spec *spec,
-                        struct ArrowArrayStream *out, pennon_error *err) CHECKED;
+pennon_status scan_open(const struct call *c, struct snapshot *s, struct file_cache *fc, struct column_plan *plan,
+                        const struct scan_spec *spec, struct ArrowArrayStream *out, pennon_error *err) CHECKED;
 
 /* ---- take ---- */
 
 /* Addresses in request order, duplicates allowed, ADDRESS_NONE and rows that do not exist are left out (or fail with `strict`). `out` is one batch. */
-pennon_status take_addresses(const struct call *c, struct snapshot *s, struct file_cache *fc, const struct column_plan *plan, const uint64_t *addresses,
-                             size_t n, struct ArrowArray *out, pennon_error *err) CHECKED;
+pennon_status take_addresses(const struct call *c, struct snapshot *s, struct file_cache *fc, const struct column_plan *plan,
+                             const uint64_t *addresses, size_t n, struct ArrowArray *out, pennon_error *err) CHECKED;
 /* Logical offsets -> addresses. INVALID_ARGUMENT names an offset past the end. */
-pennon_status resolve_offsets(const struct call *c, struct snapshot *s, struct file_cache *fc, const uint64_t *offsets, size_t n, uint64_t *addresses,
-                              pennon_error *err) CHECKED;
+pennon_status resolve_offsets(const struct call *c, struct snapshot *s, struct file_cache *fc, const uint64_t *offsets, size_t n,
+                              uint64_t *addresses, pennon_error *err) CHECKED;
 /* Live rows of the snapshot. */
-pennon_status count_live_rows(const struct call *c, struct snapshot *s, struct file_cache *fc, uint64_t *rows, pennon_error *err) CHECKED;
+pennon_status count_live_rows(const struct call *c, struct snapshot *s, struct file_cache *fc, uint64_t *rows,
+                              pennon_error *err) CHECKED;
 
 #endif

@@ -96,8 +96,8 @@ static void keep(struct file_cache *fc, const struct data_file *f, struct file_r
     mem_free(fc->mem, old.path);
 }
 
-pennon_status file_cache_get(const struct call *c, struct file_cache *fc, struct snapshot *s, const struct data_file *f, struct file_reader **out,
-                             pennon_error *err)
+pennon_status file_cache_get(const struct call *c, struct file_cache *fc, struct snapshot *s, const struct data_file *f,
+                             struct file_reader **out, pennon_error *err)
 {
     *out = find_cached(fc, f);
     if (*out) return PENNON_OK;
@@ -111,7 +111,8 @@ pennon_status file_cache_get(const struct call *c, struct file_cache *fc, struct
     return st;
 }
 
-pennon_status file_cache_length(void *ctx, const struct call *c, struct snapshot *s, const struct data_file *f, uint64_t *rows, pennon_error *err)
+pennon_status file_cache_length(void *ctx, const struct call *c, struct snapshot *s, const struct data_file *f, uint64_t *rows,
+                                pennon_error *err)
 {
     struct file_reader *r;
     TRY_RETURN(file_cache_get(c, ctx, s, f, &r, err));

@@ -61,7 +61,8 @@ static bool file_has(const struct data_file *f, int32_t id)
     return false;
 }
 
-static pennon_status open_source(struct reading *rd, struct file_cache *fc, const struct data_file *f, const int32_t *ids, size_t n, pennon_error *err)
+static pennon_status open_source(struct reading *rd, struct file_cache *fc, const struct data_file *f, const int32_t *ids, size_t n,
+                                 pennon_error *err)
 {
     struct source *src = &rd->sources[rd->n_sources++];
     struct mem *m = rd->c->mem;
@@ -71,8 +72,9 @@ static pennon_status open_source(struct reading *rd, struct file_cache *fc, cons
     TRY_RETURN(file_projection_new(src->reader, src->schema, &map, rd->plan->blobs, m, &src->projection, err));
     src->arrow = file_projection_arrow(src->projection);
     uint64_t rows = file_reader_rows(src->reader);
-    CHECK_FILE_RETURN(rd->f->physical_rows == UINT64_MAX || rows == rd->f->physical_rows, "data file '%s' has %" PRIu64 " rows, fragment %u has %" PRIu64,
-                      f->path, rows, rd->f->id, rd->f->physical_rows);
+    CHECK_FILE_RETURN(rd->f->physical_rows == UINT64_MAX || rows == rd->f->physical_rows,
+                      "data file '%s' has %" PRIu64 " rows, fragment %u has %" PRIu64, f->path, rows, rd->f->id,
+                      rd->f->physical_rows);
     return file_read(rd->c, src->reader, src->projection, rd->rows, rd->n, &src->batch, err);
 }
 
@@ -151,8 +153,8 @@ static bool has_all(const struct ArrowSchema *part, const struct ArrowSchema *wa
     return true;
 }
 
-static pennon_status merge_field(const struct call *c, const struct parts *p, const struct ArrowSchema *want, int64_t length, struct ArrowArray *out,
-                                 pennon_error *err);
+static pennon_status merge_field(const struct call *c, const struct parts *p, const struct ArrowSchema *want, int64_t length,
+                                 struct ArrowArray *out, pennon_error *err);
 
 /* Nulls of a struct: where every part says null. */
 static pennon_status merge_validity(const struct parts *p, int64_t length, struct ArrowArray *out, pennon_error *err)
@@ -172,8 +174,8 @@ static pennon_status merge_validity(const struct parts *p, int64_t length, struc
     return PENNON_OK;
 }
 
-static pennon_status merge_struct(const struct call *c, const struct parts *p, const struct ArrowSchema *want, int64_t length, struct ArrowArray *out,
-                                  pennon_error *err)
+static pennon_status merge_struct(const struct call *c, const struct parts *p, const struct ArrowSchema *want, int64_t length,
+                                  struct ArrowArray *out, pennon_error *err)
 {
     TRY_RETURN(array_new(out, 1, (size_t)want->n_children, c->mem, err));
     out->length = length;
@@ -187,8 +189,8 @@ static pennon_status merge_struct(const struct call *c, const struct parts *p, c
 }
 
 /* A list whose item struct is spread over files: all must have the same lists. */
-static pennon_status merge_list(const struct call *c, const struct parts *p, const struct ArrowSchema *want, int64_t length, struct ArrowArray *out,
-                                pennon_error *err)
+static pennon_status merge_list(const struct call *c, const struct parts *p, const struct ArrowSchema *want, int64_t length,
+                                struct ArrowArray *out, pennon_error *err)
 {
     struct arrow_type type;
     TRY_RETURN(arrow_type_of(want, &type, err));
@@ -212,12 +214,13 @@ static pennon_status merge_list(const struct call *c, const struct parts *p, con
     return merge_field(c, &below, want->children[0], p->array[0]->children[0]->length, out->children[0], err);
 }
 
-static pennon_status merge_field(const struct call *c, const struct parts *p, const struct ArrowSchema *want, int64_t length, struct ArrowArray *out,
-                                 pennon_error *err)
+static pennon_status merge_field(const struct call *c, const struct parts *p, const struct ArrowSchema *want, int64_t length,
+                                 struct ArrowArray *out, pennon_error *err)
 {
     if (p->n == 0) return array_nulls(want, length, c->mem, out, err);
     for (size_t i = 0; i < p->n; i++) {
-        CHECK_FILE_RETURN(p->array[i]->length == length, "'%s' has %" PRId64 " values where %" PRId64 " were expected", want->name, p->array[i]->length, length);
+        CHECK_FILE_RETURN(p->array[i]->length == length, "'%s' has %" PRId64 " values where %" PRId64 " were expected", want->name,
+                          p->array[i]->length, length);
     }
     if (p->n == 1 && has_all(p->schema[0], want)) {
         array_move(p->array[0], out);
@@ -226,7 +229,8 @@ static pennon_status merge_field(const struct call *c, const struct parts *p, co
     struct arrow_type type;
     TRY_RETURN(arrow_type_of(want, &type, err));
     if (type.layout == LAYOUT_STRUCT) return merge_struct(c, p, want, length, out, err);
-    if (type.layout == LAYOUT_LIST32 || type.layout == LAYOUT_LIST64 || type.layout == LAYOUT_FIXED_LIST) return merge_list(c, p, want, length, out, err);
+    if (type.layout == LAYOUT_LIST32 || type.layout == LAYOUT_LIST64 || type.layout == LAYOUT_FIXED_LIST)
+        return merge_list(c, p, want, length, out, err);
     return error_set(err, PENNON_CORRUPT, "'%s' is served by several data files", want->name);
 }
 
@@ -257,7 +261,8 @@ done:
 
 /* ---- system columns ---- */
 
-static pennon_status fill_system(struct reading *rd, enum system_column which, uint64_t first_live, const struct deletion_vector *dv, uint64_t *to, pennon_error *err)
+static pennon_status fill_system(struct reading *rd, enum system_column which, uint64_t first_live,
+                                 const struct deletion_vector *dv, uint64_t *to, pennon_error *err)
 {
     for (size_t i = 0; i < rd->n; i++) {
         uint64_t start = rd->rows[i].start, n = rd->rows[i].end - start;
@@ -274,7 +279,9 @@ static pennon_status fill_system(struct reading *rd, enum system_column which, u
             }
             break;
         }
-        case SYSTEM_CREATED_AT: TRY_RETURN(fragment_fill_versions(rd->c, rd->s, rd->f, LINEAGE_CREATED_AT, start, n, to, err)); break;
+        case SYSTEM_CREATED_AT:
+            TRY_RETURN(fragment_fill_versions(rd->c, rd->s, rd->f, LINEAGE_CREATED_AT, start, n, to, err));
+            break;
         default: TRY_RETURN(fragment_fill_versions(rd->c, rd->s, rd->f, LINEAGE_LAST_UPDATED_AT, start, n, to, err)); break;
         }
         to += n;
@@ -282,8 +289,8 @@ static pennon_status fill_system(struct reading *rd, enum system_column which, u
     return PENNON_OK;
 }
 
-static pennon_status system_array(struct reading *rd, enum system_column which, uint64_t first_live, const struct deletion_vector *dv,
-                                  struct ArrowArray *out, pennon_error *err)
+static pennon_status system_array(struct reading *rd, enum system_column which, uint64_t first_live,
+                                  const struct deletion_vector *dv, struct ArrowArray *out, pennon_error *err)
 {
     TRY_RETURN(array_new(out, 2, 0, rd->c->mem, err));
     out->length = (int64_t)rd->count;
@@ -345,7 +352,8 @@ static pennon_status convert_json(const struct field *f, struct mem *m, struct A
         return PENNON_OK;
     }
     if (f->kind != FIELD_STRUCT && f->kind != FIELD_LIST && f->kind != FIELD_MAP && f->kind != FIELD_FSL_STRUCT) return PENNON_OK;
-    for (size_t i = 0; i < f->n_children && (int64_t)i < array->n_children; i++) TRY_RETURN(convert_json(f->children[i], m, array->children[i], err));
+    for (size_t i = 0; i < f->n_children && (int64_t)i < array->n_children; i++)
+        TRY_RETURN(convert_json(f->children[i], m, array->children[i], err));
     return PENNON_OK;
 }
 
@@ -368,13 +376,14 @@ done:
 }
 
 /* A deep copy: when two result columns come from one read column. */
-static pennon_status copy_array(const struct ArrowSchema *schema, const struct ArrowArray *array, struct mem *m, struct ArrowArray *out, pennon_error *err)
+static pennon_status copy_array(const struct ArrowSchema *schema, const struct ArrowArray *array, struct mem *m,
+                                struct ArrowArray *out, pennon_error *err)
 {
     return array_copy_range(schema, array, 0, array->length, 0, m, out, err);
 }
 
-static pennon_status take_column(struct reading *rd, const struct output_column *col, struct ArrowArray *columns, bool shared, struct ArrowArray *out,
-                                 pennon_error *err)
+static pennon_status take_column(struct reading *rd, const struct output_column *col, struct ArrowArray *columns, bool shared,
+                                 struct ArrowArray *out, pennon_error *err)
 {
     struct ArrowArray *at = columns->children[col->path[0]], *chain[64];
     const struct field *f = rd->plan->read->fields[col->path[0]];
@@ -403,8 +412,8 @@ static bool used_again(const struct column_plan *p, size_t i)
     return false;
 }
 
-static pennon_status arrange(struct reading *rd, struct ArrowArray *columns, uint64_t first_live, const struct deletion_vector *dv, struct ArrowArray *out,
-                             pennon_error *err)
+static pennon_status arrange(struct reading *rd, struct ArrowArray *columns, uint64_t first_live, const struct deletion_vector *dv,
+                             struct ArrowArray *out, pennon_error *err)
 {
     const struct column_plan *p = rd->plan;
     TRY_RETURN(array_new(out, 1, p->n_columns, rd->c->mem, err));
@@ -447,8 +456,9 @@ done:
     return st;
 }
 
-pennon_status fragment_read(const struct call *c, struct file_cache *fc, struct snapshot *s, const struct fragment *f, const struct column_plan *plan,
-                            const struct row_range *rows, size_t n, uint64_t first_live, struct ArrowArray *out, pennon_error *err)
+pennon_status fragment_read(const struct call *c, struct file_cache *fc, struct snapshot *s, const struct fragment *f,
+                            const struct column_plan *plan, const struct row_range *rows, size_t n, uint64_t first_live,
+                            struct ArrowArray *out, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct reading rd = {.c = c, .s = s, .f = f, .plan = plan, .rows = rows, .n = n};

@@ -14,7 +14,7 @@
 struct job {
     struct scan *scan;
     const struct fragment *fragment;
-    struct row_range rows;  /* physical */
+    struct row_range rows; /* physical */
     uint64_t first_live;
     enum { JOB_QUEUED, JOB_RUNNING, JOB_DONE } state;
     pennon_status status;
@@ -25,27 +25,27 @@ struct job {
 /* Where the next batch comes from. */
 struct cursor {
     size_t fragment;
-    uint64_t row;          /* physical, in that fragment */
-    uint64_t end;          /* physical rows to read of it */
-    uint64_t first_live;   /* live rows in the table's fragments before */
+    uint64_t row;        /* physical, in that fragment */
+    uint64_t end;        /* physical rows to read of it */
+    uint64_t first_live; /* live rows in the table's fragments before */
     bool entered;
-    uint64_t skip, take;   /* live rows still to skip, still to give */
+    uint64_t skip, take; /* live rows still to skip, still to give */
 };
 
 struct scan {
-    struct call call;      /* of the stream */
-    struct call task;      /* the same with one thread */
+    struct call call; /* of the stream */
+    struct call task; /* the same with one thread */
     struct snapshot *snapshot;
     struct file_cache *files;
     struct column_plan *plan;
     const struct fragment **fragments;
     size_t n_fragments;
     uint64_t batch_rows;
-    size_t window;         /* jobs at most */
+    size_t window; /* jobs at most */
     struct cursor at;
-    struct job **queue;    /* ring, `count` from `head` */
+    struct job **queue; /* ring, `count` from `head` */
     size_t head, count;
-    size_t running;        /* tasks that hold the scan */
+    size_t running; /* tasks that hold the scan */
     uint64_t done_rows, total_rows;
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -58,7 +58,8 @@ static void run_job(struct job *j)
     struct scan *s = j->scan;
     j->status = call_check(&s->call, &j->error);
     if (j->status == PENNON_OK) {
-        j->status = fragment_read(&s->task, s->files, s->snapshot, j->fragment, s->plan, &j->rows, 1, j->first_live, &j->batch, &j->error);
+        j->status =
+            fragment_read(&s->task, s->files, s->snapshot, j->fragment, s->plan, &j->rows, 1, j->first_live, &j->batch, &j->error);
     }
 }
 
@@ -146,7 +147,8 @@ static pennon_status live_before(struct scan *s, const struct fragment *f, uint6
     return PENNON_OK;
 }
 
-static pennon_status new_job(struct scan *s, const struct fragment *f, struct row_range rows, uint64_t first_live, struct job **out, pennon_error *err)
+static pennon_status new_job(struct scan *s, const struct fragment *f, struct row_range rows, uint64_t first_live, struct job **out,
+                             pennon_error *err)
 {
     struct job *j = mem_calloc(s->call.mem, 1, sizeof *j, err);
     if (!j) return err->code;
@@ -327,8 +329,8 @@ static void scan_free(void *ctx)
     call_end(&call);
 }
 
-pennon_status scan_open(const struct call *c, struct snapshot *snapshot, struct file_cache *fc, struct column_plan *plan, const struct scan_spec *spec,
-                        struct ArrowArrayStream *out, pennon_error *err)
+pennon_status scan_open(const struct call *c, struct snapshot *snapshot, struct file_cache *fc, struct column_plan *plan,
+                        const struct scan_spec *spec, struct ArrowArrayStream *out, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct scan *s = mem_calloc(c->mem, 1, sizeof *s, err);

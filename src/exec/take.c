@@ -35,11 +35,11 @@ struct taking {
     const struct column_plan *plan;
     struct wanted *wanted;
     size_t n;
-    uint64_t *place;   /* row of each request in the concatenation, in request order; UINT64_MAX = left out */
+    uint64_t *place; /* row of each request in the concatenation, in request order; UINT64_MAX = left out */
     struct group *groups;
     size_t n_groups, cap_groups;
     struct row_range *ranges; /* of all groups */
-    uint64_t *starts;  /* live rows before each fragment of the snapshot; NULL = not asked for */
+    uint64_t *starts;         /* live rows before each fragment of the snapshot; NULL = not asked for */
 };
 
 /* Sort the request; rows of unknown fragments and deleted rows drop out. */
@@ -155,8 +155,8 @@ static pennon_status order_rows(struct taking *t, struct ArrowArray *all, struct
     return array_take(&t->plan->arrow, all, t->place, n, t->c->mem, out, err);
 }
 
-pennon_status take_addresses(const struct call *c, struct snapshot *s, struct file_cache *fc, const struct column_plan *plan, const uint64_t *addresses,
-                             size_t n, struct ArrowArray *out, pennon_error *err)
+pennon_status take_addresses(const struct call *c, struct snapshot *s, struct file_cache *fc, const struct column_plan *plan,
+                             const uint64_t *addresses, size_t n, struct ArrowArray *out, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct taking t = {.c = c, .s = s, .fc = fc, .plan = plan, .n = n};
@@ -188,8 +188,8 @@ done:
     return st;
 }
 
-pennon_status resolve_offsets(const struct call *c, struct snapshot *s, struct file_cache *fc, const uint64_t *offsets, size_t n, uint64_t *addresses,
-                              pennon_error *err)
+pennon_status resolve_offsets(const struct call *c, struct snapshot *s, struct file_cache *fc, const uint64_t *offsets, size_t n,
+                              uint64_t *addresses, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     uint64_t *starts = NULL;
@@ -198,7 +198,8 @@ pennon_status resolve_offsets(const struct call *c, struct snapshot *s, struct f
     TRY(live_starts(c, s, fc, &starts, err));
     uint64_t total = starts[s->n_fragments];
     for (size_t i = 0; i < n; i++) {
-        if (offsets[i] >= total) FAIL(PENNON_INVALID_ARGUMENT, "row %" PRIu64 " is past the end: the dataset has %" PRIu64 " rows", offsets[i], total);
+        if (offsets[i] >= total)
+            FAIL(PENNON_INVALID_ARGUMENT, "row %" PRIu64 " is past the end: the dataset has %" PRIu64 " rows", offsets[i], total);
         size_t low = 0, high = s->n_fragments;
         while (high - low > 1) {
             size_t mid = low + (high - low) / 2;

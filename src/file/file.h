@@ -17,8 +17,8 @@ struct file_reader;
 
 /* `known_size` 0 = ask the store; a wrong one is noticed and asked for again. CORRUPT, NOT_SUPPORTED (version by name), NOT_FOUND. Errors carry the
  * path and the offset. */
-pennon_status file_reader_open(const struct call *c, pennon_store *store, const char *path, uint64_t known_size, struct file_reader **out,
-                               pennon_error *err) CHECKED;
+pennon_status file_reader_open(const struct call *c, pennon_store *store, const char *path, uint64_t known_size,
+                               struct file_reader **out, pennon_error *err) CHECKED;
 struct file_reader *file_reader_retain(struct file_reader *r);
 void file_reader_release(struct file_reader *r); /* NULL is allowed */
 uint64_t file_reader_rows(const struct file_reader *r);
@@ -28,7 +28,8 @@ uint64_t file_reader_size(const struct file_reader *r);
 /* Schema in the file itself (0.1 files of tables have none: NOT_SUPPORTED); borrowed. */
 pennon_status file_reader_schema(const struct call *c, struct file_reader *r, const struct schema **out, pennon_error *err) CHECKED;
 uint32_t file_reader_global_buffers(const struct file_reader *r);
-pennon_status file_reader_global_buffer(const struct call *c, struct file_reader *r, uint32_t i, struct block **out, pennon_error *err) CHECKED;
+pennon_status file_reader_global_buffer(const struct call *c, struct file_reader *r, uint32_t i, struct block **out,
+                                        pennon_error *err) CHECKED;
 
 /* Which column of the file holds a field: parallel arrays of ids and columns as in a manifest, or NULL: the order of the walk over the file's own
  * schema (schema_walk_columns). */
@@ -40,16 +41,16 @@ struct column_map {
 
 /* The fields of `schema` to read; every leaf must have a column. Retains both. NOT_FOUND names a field without a column; CORRUPT: the column does not exist. */
 struct file_projection;
-pennon_status file_projection_new(struct file_reader *r, struct schema *schema, const struct column_map *map, enum blob_handling blobs, struct mem *m,
-                                  struct file_projection **out, pennon_error *err) CHECKED;
+pennon_status file_projection_new(struct file_reader *r, struct schema *schema, const struct column_map *map,
+                                  enum blob_handling blobs, struct mem *m, struct file_projection **out, pennon_error *err) CHECKED;
 void file_projection_free(struct file_projection *p); /* NULL is allowed */
 /* Arrow schema of the arrays (a struct, SCHEMA_VIEW_FILE); borrowed. */
 const struct ArrowSchema *file_projection_arrow(const struct file_projection *p);
 
 /* Rows of sorted ranges that do not overlap, one array (a struct without nulls). INVALID_ARGUMENT (range past the end; kind "OffsetOverflow": ask for
  * fewer rows). Runs on up to c->threads. The array's memory is charged to c->mem. */
-pennon_status file_read(const struct call *c, struct file_reader *r, const struct file_projection *p, const struct row_range *rows, size_t n,
-                        struct ArrowArray *out, pennon_error *err) CHECKED;
+pennon_status file_read(const struct call *c, struct file_reader *r, const struct file_projection *p, const struct row_range *rows,
+                        size_t n, struct ArrowArray *out, pennon_error *err) CHECKED;
 /* Bytes that a read of these rows would ask for; for planning batches. 0 = not known. */
 uint64_t file_read_estimate(struct file_reader *r, const struct file_projection *p, uint64_t rows);
 
@@ -59,7 +60,8 @@ struct column_stats {
     uint32_t n_pages;
     uint64_t bytes; /* page buffers */
 };
-pennon_status file_column_stats(const struct call *c, struct file_reader *r, uint32_t column, struct column_stats *out, pennon_error *err) CHECKED;
+pennon_status file_column_stats(const struct call *c, struct file_reader *r, uint32_t column, struct column_stats *out,
+                                pennon_error *err) CHECKED;
 /* The whole file as a JSON text: version, rows, schema, columns, pages, encodings, buffers. */
 pennon_status file_inspect_json(const struct call *c, struct file_reader *r, struct buf *out, pennon_error *err) CHECKED;
 /* Walk every byte: structure, pages, values. Calls `finding` for each fault (message, column, page, offset) and goes on; fails only on I/O. */
@@ -71,19 +73,20 @@ pennon_status file_verify(const struct call *c, struct file_reader *r, finding_f
 struct file_writer;
 
 struct file_writer_options {
-    uint32_t version;          /* STORAGE_2_0, 2_1, 2_2 */
-    uint64_t page_bytes;       /* buffered Arrow bytes of a column that make a page; 0 = 8 MiB */
-    uint64_t max_page_bytes;   /* 2.0: cut; 0 = 32 MiB */
-    bool allow_loss;           /* 2.0: nulls of structs are dropped, else INVALID_ARGUMENT */
+    uint32_t version;        /* STORAGE_2_0, 2_1, 2_2 */
+    uint64_t page_bytes;     /* buffered Arrow bytes of a column that make a page; 0 = 8 MiB */
+    uint64_t max_page_bytes; /* 2.0: cut; 0 = 32 MiB */
+    bool allow_loss;         /* 2.0: nulls of structs are dropped, else INVALID_ARGUMENT */
 };
 
 /* `schema` has ids; its metadata and field metadata go into the file. Retains it. NOT_SUPPORTED names field and type that the version cannot hold. */
-pennon_status file_writer_open(const struct call *c, pennon_store *store, const char *path, struct schema *schema, const struct file_writer_options *o,
-                               struct file_writer **out, pennon_error *err) CHECKED;
+pennon_status file_writer_open(const struct call *c, pennon_store *store, const char *path, struct schema *schema,
+                               const struct file_writer_options *o, struct file_writer **out, pennon_error *err) CHECKED;
 /* A batch of the schema's Arrow form (SCHEMA_VIEW_FILE, validated FULL), fields in the schema's order; moved, on failure too. Values are checked against
  * nullable = false. */
 pennon_status file_writer_write(const struct call *c, struct file_writer *w, struct ArrowArray *batch, pennon_error *err) CHECKED;
-pennon_status file_writer_add_buffer(const struct call *c, struct file_writer *w, struct bytes buffer, uint32_t *index, pennon_error *err) CHECKED;
+pennon_status file_writer_add_buffer(const struct call *c, struct file_writer *w, struct bytes buffer, uint32_t *index,
+                                     pennon_error *err) CHECKED;
 /* Schema metadata; may come after batches. */
 pennon_status file_writer_add_metadata(struct file_writer *w, struct bytes key, struct bytes value, pennon_error *err) CHECKED;
 uint64_t file_writer_rows(const struct file_writer *w);
@@ -92,7 +95,7 @@ uint64_t file_writer_position(const struct file_writer *w); /* bytes written or 
 struct written_file {
     uint64_t rows;
     uint64_t size;
-    int32_t *fields;   /* ids as DataFile.fields, in c->mem; free with mem_free */
+    int32_t *fields; /* ids as DataFile.fields, in c->mem; free with mem_free */
     int32_t *columns;
     size_t n_fields;
 };

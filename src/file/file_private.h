@@ -12,18 +12,18 @@
 /* One column of the file: its metadata is parsed on first use, its pages are opened on first use. */
 struct file_column {
     bool parsed;
-    bool typed;             /* type and specs are set */
-    struct leaf_type type;  /* children and value types live in the reader's arena */
+    bool typed;            /* type and specs are set */
+    struct leaf_type type; /* children and value types live in the reader's arena */
     struct layer_spec *specs;
     uint32_t n_specs;
-    uint32_t dimension;     /* positions a row: product of FSL-of-struct dimensions */
-    struct bytes encoding;  /* ColumnEncoding message */
+    uint32_t dimension;    /* positions a row: product of FSL-of-struct dimensions */
+    struct bytes encoding; /* ColumnEncoding message */
     size_t n_pages;
     struct page_desc *pages;
-    uint64_t *starts;       /* n_pages + 1 first rows, in units of Page.length */
-    struct page **open;     /* NULL = not opened; the pointers are set under the lock */
-    struct array20 **arrays;  /* the same for version 2.0 */
-    uint64_t *item_starts;    /* 2.0, lists: n_pages + 1 first items; NULL = not known yet */
+    uint64_t *starts;        /* n_pages + 1 first rows, in units of Page.length */
+    struct page **open;      /* NULL = not opened; the pointers are set under the lock */
+    struct array20 **arrays; /* the same for version 2.0 */
+    uint64_t *item_starts;   /* 2.0, lists: n_pages + 1 first items; NULL = not known yet */
 };
 
 struct file_reader {
@@ -40,29 +40,31 @@ struct file_reader {
     struct block *tail;                /* the bytes [size - tail->size, size) */
     struct block *descriptor;          /* FileDescriptor bytes */
     struct file_column *columns;
-    struct schema *schema;             /* of the FileDescriptor, made on first use */
-    struct arena arena;                /* guarded by lock */
+    struct schema *schema; /* of the FileDescriptor, made on first use */
+    struct arena arena;    /* guarded by lock */
     pthread_mutex_t lock;
     _Atomic(uint32_t) refs;
-    void *legacy;                      /* 0.1: see legacy.c */
+    void *legacy; /* 0.1: see legacy.c */
     void (*legacy_free)(struct file_reader *r);
 };
 
 /* Errors of a file: add path, column, page, offset where unknown. */
-pennon_status file_where(const struct file_reader *r, pennon_status st, int64_t column, int64_t page, int64_t offset, pennon_error *err);
+pennon_status file_where(const struct file_reader *r, pennon_status st, int64_t column, int64_t page, int64_t offset,
+                         pennon_error *err);
 
 /* Bytes [offset, offset + size) as a view into the tail, or NULL data when they are not all there. */
 struct bytes file_tail_view(const struct file_reader *r, uint64_t offset, uint64_t size);
 /* Parse the metadata of these columns; reads what is not in the tail in one request. */
-pennon_status file_load_columns(const struct call *c, struct file_reader *r, const uint32_t *columns, size_t n, pennon_error *err) CHECKED;
+pennon_status file_load_columns(const struct call *c, struct file_reader *r, const uint32_t *columns, size_t n,
+                                pennon_error *err) CHECKED;
 
 /* A node of a projection: a field and, below it, its children or its leaf. */
 struct file_node {
     const struct field *field;
-    uint32_t column;      /* leaves (and lists in 2.0) */
+    uint32_t column; /* leaves (and lists in 2.0) */
     bool is_leaf;
-    uint32_t leaf;        /* leaves: index; others: first leaf below */
-    uint32_t layer;       /* index of this field's layer in the specs of that leaf */
+    uint32_t leaf;  /* leaves: index; others: first leaf below */
+    uint32_t layer; /* index of this field's layer in the specs of that leaf */
     struct file_node *children;
     uint32_t n_children;
 };
@@ -74,37 +76,42 @@ struct file_projection {
     struct schema *schema;      /* retained */
     enum blob_handling blobs;
     struct ArrowSchema arrow;
-    struct file_node *nodes;    /* top level */
+    struct file_node *nodes; /* top level */
     uint32_t n_nodes;
-    uint32_t *leaf_columns;     /* column of each leaf, in walk order */
+    uint32_t *leaf_columns; /* column of each leaf, in walk order */
     const struct file_node **leaf_nodes;
     uint32_t n_leaves;
 };
 
 /* Leaf type and layers of a field and its ancestors, in `a`. */
 pennon_status leaf_type_of(struct arena *a, const struct field *f, struct leaf_type *out, pennon_error *err) CHECKED;
-pennon_status layer_specs_of(struct arena *a, const struct field *leaf, struct layer_spec **specs, uint32_t *n, uint32_t *dimension, pennon_error *err) CHECKED;
+pennon_status layer_specs_of(struct arena *a, const struct field *leaf, struct layer_spec **specs, uint32_t *n, uint32_t *dimension,
+                             pennon_error *err) CHECKED;
 /* Leaf type of a type that has no children fields (list items, dictionary values, packed children). */
-pennon_status leaf_type_of_arrow(struct arena *a, const struct ArrowSchema *schema, struct leaf_type *out, pennon_error *err) CHECKED;
+pennon_status leaf_type_of_arrow(struct arena *a, const struct ArrowSchema *schema, struct leaf_type *out,
+                                 pennon_error *err) CHECKED;
 
 /* The page that holds `row`, or pages without rows before it. */
 size_t file_find_page(const struct file_column *col, uint64_t row);
 /* Validity and offsets (n_buffers = 2) of a layer as an array with empty children. */
-pennon_status file_layer_array(struct layer_out *l, size_t n_buffers, size_t n_children, struct mem *m, struct ArrowArray *out, pennon_error *err) CHECKED;
+pennon_status file_layer_array(struct layer_out *l, size_t n_buffers, size_t n_children, struct mem *m, struct ArrowArray *out,
+                               pennon_error *err) CHECKED;
 /* The arrays of the leaves -> the struct of the projection. `leaves` are finished and freed by the caller. */
-pennon_status file_assemble(const struct file_projection *p, struct leaf_out *leaves, uint64_t rows, struct mem *m, struct ArrowArray *out, pennon_error *err) CHECKED;
+pennon_status file_assemble(const struct file_projection *p, struct leaf_out *leaves, uint64_t rows, struct mem *m,
+                            struct ArrowArray *out, pennon_error *err) CHECKED;
 
 /* Other versions. */
-pennon_status file_read_v20(const struct call *c, struct file_reader *r, const struct file_projection *p, const struct row_range *rows, size_t n,
-                            struct ArrowArray *out, pennon_error *err) CHECKED;
+pennon_status file_read_v20(const struct call *c, struct file_reader *r, const struct file_projection *p,
+                            const struct row_range *rows, size_t n, struct ArrowArray *out, pennon_error *err) CHECKED;
 uint64_t file_estimate_v20(struct file_reader *r, const struct file_projection *p, uint64_t rows);
 /* `tail` holds the last bytes of the file; fills rows, columns. */
 pennon_status legacy_open(const struct call *c, struct file_reader *r, pennon_error *err) CHECKED;
-pennon_status legacy_read(const struct call *c, struct file_reader *r, const struct file_projection *p, const struct row_range *rows, size_t n,
-                          struct ArrowArray *out, pennon_error *err) CHECKED;
+pennon_status legacy_read(const struct call *c, struct file_reader *r, const struct file_projection *p,
+                          const struct row_range *rows, size_t n, struct ArrowArray *out, pennon_error *err) CHECKED;
 
 /* Replace blob descriptors by their bytes. `column` is struct<position, size>; `out` large_binary. */
-pennon_status file_read_blobs(const struct call *c, struct file_reader *r, struct ArrowArray *column, struct ArrowArray *out, pennon_error *err) CHECKED;
+pennon_status file_read_blobs(const struct call *c, struct file_reader *r, struct ArrowArray *column, struct ArrowArray *out,
+                              pennon_error *err) CHECKED;
 
 /* ---- many byte ranges of the file ---- */
 
@@ -112,7 +119,7 @@ struct fetch {
     struct mem *mem;
     struct page_buffer *ranges; /* wanted; any order */
     size_t n, cap;
-    struct bytes *bytes;        /* after fetch_run: one a range */
+    struct bytes *bytes; /* after fetch_run: one a range */
     struct block **blocks;
     size_t n_blocks;
 };

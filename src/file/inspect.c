@@ -15,7 +15,8 @@ static void sum_column(const struct file_column *col, struct column_stats *out)
     }
 }
 
-pennon_status file_column_stats(const struct call *c, struct file_reader *r, uint32_t column, struct column_stats *out, pennon_error *err)
+pennon_status file_column_stats(const struct call *c, struct file_reader *r, uint32_t column, struct column_stats *out,
+                                pennon_error *err)
 {
     *out = (struct column_stats){0};
     if (r->version == STORAGE_LEGACY) return PENNON_OK;
@@ -67,7 +68,8 @@ static pennon_status dotted(const struct field *f, struct buf *out, pennon_error
 }
 
 /* The page opened for its description; a page that cannot be opened is described by its error. */
-static pennon_status describe(struct file_reader *r, uint32_t column, size_t page, const struct field *f, struct buf *out, pennon_error *err)
+static pennon_status describe(struct file_reader *r, uint32_t column, size_t page, const struct field *f, struct buf *out,
+                              pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct arena a;
@@ -97,18 +99,21 @@ done:
     return st;
 }
 
-static pennon_status page_json(struct file_reader *r, uint32_t column, size_t page, const struct field *f, struct buf *out, pennon_error *err)
+static pennon_status page_json(struct file_reader *r, uint32_t column, size_t page, const struct field *f, struct buf *out,
+                               pennon_error *err)
 {
     const struct page_desc *d = &r->columns[column].pages[page];
     struct buf text;
     buf_init(&text, r->mem, 1 << 20);
     pennon_status st = describe(r, column, page, f, &text, err);
     if (st == PENNON_OK) st = buf_terminate(&text, err);
-    if (st == PENNON_OK) st = buf_printf(out, err, "{\"rows\": %" PRIu64 ", \"priority\": %" PRIu64 ", \"encoding\": ", d->rows, d->priority);
+    if (st == PENNON_OK)
+        st = buf_printf(out, err, "{\"rows\": %" PRIu64 ", \"priority\": %" PRIu64 ", \"encoding\": ", d->rows, d->priority);
     if (st == PENNON_OK) st = put_text(out, (const char *)text.data, err);
     if (st == PENNON_OK) st = buf_printf(out, err, ", \"buffers\": [");
     for (uint32_t b = 0; b < d->n_buffers && st == PENNON_OK; b++) {
-        st = buf_printf(out, err, "%s{\"offset\": %" PRIu64 ", \"size\": %" PRIu64 "}", b ? ", " : "", d->buffers[b].offset, d->buffers[b].size);
+        st = buf_printf(out, err, "%s{\"offset\": %" PRIu64 ", \"size\": %" PRIu64 "}", b ? ", " : "", d->buffers[b].offset,
+                        d->buffers[b].size);
     }
     if (st == PENNON_OK) st = buf_printf(out, err, "]}");
     buf_free(&text);
@@ -162,10 +167,11 @@ pennon_status file_inspect_json(const struct call *c, struct file_reader *r, str
     }
     TRY(buf_printf(out, err, "{\"path\": "));
     TRY(put_text(out, r->path, err));
-    TRY(buf_printf(out, err, ", \"version\": \"%u.%u\", \"rows\": %" PRIu64 ", \"size\": %" PRIu64 ", \"global_buffers\": [", r->version >> 16,
-                   r->version & 0xffff, r->rows, r->size));
+    TRY(buf_printf(out, err, ", \"version\": \"%u.%u\", \"rows\": %" PRIu64 ", \"size\": %" PRIu64 ", \"global_buffers\": [",
+                   r->version >> 16, r->version & 0xffff, r->rows, r->size));
     for (uint32_t i = 0; i < r->n_globals; i++) {
-        TRY(buf_printf(out, err, "%s{\"offset\": %" PRIu64 ", \"size\": %" PRIu64 "}", i ? ", " : "", r->globals[i].offset, r->globals[i].size));
+        TRY(buf_printf(out, err, "%s{\"offset\": %" PRIu64 ", \"size\": %" PRIu64 "}", i ? ", " : "", r->globals[i].offset,
+                       r->globals[i].size));
     }
     TRY(buf_printf(out, err, "], \"columns\": ["));
     for (uint32_t i = 0; i < r->n_columns && r->version != STORAGE_LEGACY; i++) {
@@ -234,13 +240,15 @@ static pennon_status verify_places(struct verifying *v, pennon_error *err)
             for (uint32_t b = 0; b < col->pages[p].n_buffers; b++) {
                 uint64_t at = col->pages[p].buffers[b].offset;
                 if (r->version < STORAGE_2_1 || at % 64 == 0) continue;
-                pennon_status st = error_set(err, PENNON_CORRUPT, "page buffer %u at byte %" PRIu64 ", which is no multiple of 64", b, at);
+                pennon_status st =
+                    error_set(err, PENNON_CORRUPT, "page buffer %u at byte %" PRIu64 ", which is no multiple of 64", b, at);
                 (void)error_where(err, NULL, r->path, i, (int64_t)p, (int64_t)at);
                 TRY_RETURN(report(v, st, err));
             }
         }
         if (col->n_pages && col->starts[col->n_pages] % max_u64(r->rows, 1) != 0) {
-            pennon_status st = error_set(err, PENNON_CORRUPT, "pages of %" PRIu64 " rows in a file of %" PRIu64, col->starts[col->n_pages], r->rows);
+            pennon_status st = error_set(err, PENNON_CORRUPT, "pages of %" PRIu64 " rows in a file of %" PRIu64,
+                                         col->starts[col->n_pages], r->rows);
             (void)error_where(err, NULL, r->path, i, PENNON_NOWHERE, PENNON_NOWHERE);
             if (r->version >= STORAGE_2_1) TRY_RETURN(report(v, st, err));
             pennon_error_clear(err);

@@ -9,8 +9,8 @@ pennon_status legacy_open(const struct call *c, struct file_reader *r, pennon_er
     return error_set(err, PENNON_NOT_SUPPORTED, "reading data files of version 0.1");
 }
 
-pennon_status legacy_read(const struct call *c, struct file_reader *r, const struct file_projection *p, const struct row_range *rows, size_t n,
-                          struct ArrowArray *out, pennon_error *err)
+pennon_status legacy_read(const struct call *c, struct file_reader *r, const struct file_projection *p,
+                          const struct row_range *rows, size_t n, struct ArrowArray *out, pennon_error *err)
 {
     UNUSED(c);
     UNUSED(r);

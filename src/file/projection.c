@@ -30,7 +30,8 @@ static pennon_status fixed_list_leaf(const struct ArrowSchema *schema, struct le
     for (;;) {
         TRY_RETURN(arrow_type_of(schema, &t, err));
         if (t.layout != LAYOUT_FIXED_LIST) return fixed_leaf(&t, out, err);
-        if (out->n_dims == LEAF_MAX_DIMS || t.fixed_size <= 0) return error_set(err, PENNON_NOT_SUPPORTED, "fixed size lists of %u dimensions", out->n_dims + 1);
+        if (out->n_dims == LEAF_MAX_DIMS || t.fixed_size <= 0)
+            return error_set(err, PENNON_NOT_SUPPORTED, "fixed size lists of %u dimensions", out->n_dims + 1);
         out->dims[out->n_dims++] = (uint32_t)t.fixed_size;
         if (leaf_items(out) > UINT32_MAX) return error_set(err, PENNON_NOT_SUPPORTED, "fixed size lists of more than 2^32 items");
         schema = schema->children[0];
@@ -108,7 +109,8 @@ static struct layer_spec spec_of(const struct field *f)
     return (struct layer_spec){ROLE_ITEM, false, 0};
 }
 
-pennon_status layer_specs_of(struct arena *a, const struct field *leaf, struct layer_spec **specs, uint32_t *n, uint32_t *dimension, pennon_error *err)
+pennon_status layer_specs_of(struct arena *a, const struct field *leaf, struct layer_spec **specs, uint32_t *n, uint32_t *dimension,
+                             pennon_error *err)
 {
     uint32_t count = leaf->kind == FIELD_BLOB_V2; /* the descriptor is an item of its own inside the blob */
     for (const struct field *f = leaf; f; f = f->parent) count++;
@@ -151,7 +153,8 @@ static pennon_status map_column(const struct node_builder *b, const struct field
     for (size_t i = 0; i < b->map->n; i++) {
         if (b->map->ids[i] != f->id || b->map->columns[i] < 0) continue;
         *column = (uint32_t)b->map->columns[i];
-        CHECK_FILE_RETURN(*column < b->p->reader->n_columns, "field '%s' in column %u of %u", f->name, *column, b->p->reader->n_columns);
+        CHECK_FILE_RETURN(*column < b->p->reader->n_columns, "field '%s' in column %u of %u", f->name, *column,
+                          b->p->reader->n_columns);
         return PENNON_OK;
     }
     return error_set(err, PENNON_NOT_FOUND, "the file has no column for field '%s' (id %d)", f->name, f->id);
@@ -180,7 +183,8 @@ static pennon_status build_node(struct node_builder *b, const struct field *f, s
     if (owns_column(f)) return build_leaf(b, f, node);
     if (p->reader->version == STORAGE_2_0) {
         if (f->kind != FIELD_STRUCT && f->kind != FIELD_LIST) {
-            return error_set(b->err, PENNON_NOT_SUPPORTED, "field '%s' of type %s in a file of version 2.0", f->name, f->logical_type);
+            return error_set(b->err, PENNON_NOT_SUPPORTED, "field '%s' of type %s in a file of version 2.0", f->name,
+                             f->logical_type);
         }
         /* The header column of a struct holds nothing. */
         if (f->kind == FIELD_LIST) TRY_RETURN(map_column(b, f, &node->column));
@@ -190,7 +194,8 @@ static pennon_status build_node(struct node_builder *b, const struct field *f, s
     node->children = arena_calloc(&p->arena, f->n_children + 1, sizeof *node->children, b->err);
     if (!node->children) return b->err->code;
     for (uint32_t i = 0; i < node->n_children; i++) TRY_RETURN(build_node(b, f->children[i], &node->children[i]));
-    if (node->n_children == 0 || p->n_leaves == node->leaf) return error_set(b->err, PENNON_NOT_SUPPORTED, "field '%s' without columns", f->name);
+    if (node->n_children == 0 || p->n_leaves == node->leaf)
+        return error_set(b->err, PENNON_NOT_SUPPORTED, "field '%s' without columns", f->name);
     node->layer = node->children[0].layer + 1;
     return PENNON_OK;
 }
@@ -215,7 +220,9 @@ static pennon_status add_own(void *ctx, const struct field *f, uint32_t column, 
 /* Two fields of one file can only share a column when they read it as the same type. */
 static bool same_type(const struct leaf_type *a, const struct leaf_type *b)
 {
-    if (a->kind != b->kind || a->width != b->width || a->large != b->large || a->n_dims != b->n_dims || a->n_children != b->n_children) return false;
+    if (a->kind != b->kind || a->width != b->width || a->large != b->large || a->n_dims != b->n_dims ||
+        a->n_children != b->n_children)
+        return false;
     if (memcmp(a->dims, b->dims, sizeof a->dims) != 0) return false;
     if (a->kind == LEAF_DICTIONARY && !same_type(a->value, b->value)) return false;
     for (uint32_t i = 0; i < a->n_children; i++) {
@@ -279,15 +286,16 @@ static pennon_status build_nodes(struct file_projection *p, const struct column_
     TRY_NEW(p->nodes, arena_calloc(&p->arena, p->schema->n_fields + 1, sizeof *p->nodes, err));
     for (uint32_t i = 0; i < p->n_nodes; i++) TRY(build_node(&b, p->schema->fields[i], &p->nodes[i]));
     /* A file without rows may have columns that no file with rows can have. */
-    for (uint32_t i = 0; i < p->n_leaves && p->reader->version != STORAGE_LEGACY && p->reader->rows; i++) TRY(type_column(p->reader, p->leaf_nodes[i], err));
+    for (uint32_t i = 0; i < p->n_leaves && p->reader->version != STORAGE_LEGACY && p->reader->rows; i++)
+        TRY(type_column(p->reader, p->leaf_nodes[i], err));
 done:
     mem_free(p->mem, own.ids);
     mem_free(p->mem, own.columns);
     return st;
 }
 
-pennon_status file_projection_new(struct file_reader *r, struct schema *schema, const struct column_map *map, enum blob_handling blobs, struct mem *m,
-                                  struct file_projection **out, pennon_error *err)
+pennon_status file_projection_new(struct file_reader *r, struct schema *schema, const struct column_map *map,
+                                  enum blob_handling blobs, struct mem *m, struct file_projection **out, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct file_projection *p;
@@ -327,7 +335,8 @@ const struct ArrowSchema *file_projection_arrow(const struct file_projection *p)
 
 /* ---- assembly ---- */
 
-pennon_status file_layer_array(struct layer_out *l, size_t n_buffers, size_t n_children, struct mem *m, struct ArrowArray *out, pennon_error *err)
+pennon_status file_layer_array(struct layer_out *l, size_t n_buffers, size_t n_children, struct mem *m, struct ArrowArray *out,
+                               pennon_error *err)
 {
     TRY_RETURN(array_new(out, n_buffers, n_children, m, err));
     out->length = (int64_t)l->length;
@@ -337,8 +346,8 @@ pennon_status file_layer_array(struct layer_out *l, size_t n_buffers, size_t n_c
     return PENNON_OK;
 }
 
-static pennon_status assemble(const struct file_projection *p, const struct file_node *node, const struct ArrowSchema *schema, struct leaf_out *leaves,
-                              struct mem *m, struct ArrowArray *out, pennon_error *err)
+static pennon_status assemble(const struct file_projection *p, const struct file_node *node, const struct ArrowSchema *schema,
+                              struct leaf_out *leaves, struct mem *m, struct ArrowArray *out, pennon_error *err)
 {
     struct leaf_out *leaf = &leaves[node->leaf];
     if (node->is_leaf) {
@@ -358,13 +367,15 @@ static pennon_status assemble(const struct file_projection *p, const struct file
     for (uint32_t i = 0; i < node->n_children; i++) {
         struct ArrowArray *child = out->children[i];
         TRY_RETURN(assemble(p, &node->children[i], schema->children[i], leaves, m, child, err));
-        CHECK_FILE_RETURN((uint64_t)child->length == want, "column of field '%s' has %" PRId64 " values where %" PRIu64 " were expected",
+        CHECK_FILE_RETURN((uint64_t)child->length == want,
+                          "column of field '%s' has %" PRId64 " values where %" PRIu64 " were expected",
                           node->children[i].field->name, child->length, want);
     }
     return PENNON_OK;
 }
 
-pennon_status file_assemble(const struct file_projection *p, struct leaf_out *leaves, uint64_t rows, struct mem *m, struct ArrowArray *out, pennon_error *err)
+pennon_status file_assemble(const struct file_projection *p, struct leaf_out *leaves, uint64_t rows, struct mem *m,
+                            struct ArrowArray *out, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     out->release = NULL;
@@ -373,8 +384,9 @@ pennon_status file_assemble(const struct file_projection *p, struct leaf_out *le
     for (uint32_t i = 0; i < p->n_nodes; i++) {
         /* Descriptors first; bytes of blobs, where wanted, are read from them later. */
         TRY(assemble(p, &p->nodes[i], p->arrow.children[i], leaves, m, out->children[i], err));
-        CHECK_FILE((uint64_t)out->children[i]->length == rows, "column of field '%s' has %" PRId64 " rows where %" PRIu64 " were expected",
-                   p->nodes[i].field->name, out->children[i]->length, rows);
+        CHECK_FILE((uint64_t)out->children[i]->length == rows,
+                   "column of field '%s' has %" PRId64 " rows where %" PRIu64 " were expected", p->nodes[i].field->name,
+                   out->children[i]->length, rows);
     }
 done:
     if (st != PENNON_OK) array_release(out);

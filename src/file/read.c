@@ -16,7 +16,7 @@ struct page_use {
     struct row_range *rows; /* page relative, in an arena */
     size_t n_rows;
     struct page_plan plan;
-    size_t first_range;     /* in the fetch */
+    size_t first_range; /* in the fetch */
 };
 
 struct reading {
@@ -26,7 +26,7 @@ struct reading {
     struct arena arena;
     struct page_use *uses;
     size_t n_uses, cap_uses;
-    size_t *leaf_uses;      /* n_leaves + 1: first use of each leaf */
+    size_t *leaf_uses; /* n_leaves + 1: first use of each leaf */
     struct fetch fetch;
     struct leaf_out *leaves;
 };
@@ -171,7 +171,8 @@ static pennon_status plan_bytes(struct reading *rd, pennon_error *err)
         pennon_status st = page_plan(u->open, u->rows, u->n_rows, &u->plan, err);
         if (st != PENNON_OK) return file_where(rd->reader, st, rd->p->leaf_columns[u->leaf], (int64_t)u->page, PENNON_NOWHERE, err);
         u->first_range = rd->fetch.n;
-        for (size_t k = 0; k < u->plan.n_ranges; k++) TRY_RETURN(fetch_add(&rd->fetch, u->plan.ranges[k].offset, u->plan.ranges[k].size, err));
+        for (size_t k = 0; k < u->plan.n_ranges; k++)
+            TRY_RETURN(fetch_add(&rd->fetch, u->plan.ranges[k].offset, u->plan.ranges[k].size, err));
     }
     return PENNON_OK;
 }
@@ -215,8 +216,8 @@ static void reading_end(struct reading *rd)
     arena_reset(&rd->arena);
 }
 
-static pennon_status read_pages(const struct call *c, struct file_reader *r, const struct file_projection *p, const struct row_range *rows, size_t n,
-                                uint64_t count, struct ArrowArray *out, pennon_error *err)
+static pennon_status read_pages(const struct call *c, struct file_reader *r, const struct file_projection *p,
+                                const struct row_range *rows, size_t n, uint64_t count, struct ArrowArray *out, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct reading rd = {.call = c, .reader = r, .p = p};
@@ -243,7 +244,8 @@ done:
 }
 
 /* Blob v1 columns wanted as bytes: the descriptors are replaced. */
-static pennon_status replace_blobs(const struct call *c, struct file_reader *r, const struct file_projection *p, struct ArrowArray *batch, pennon_error *err)
+static pennon_status replace_blobs(const struct call *c, struct file_reader *r, const struct file_projection *p,
+                                   struct ArrowArray *batch, pennon_error *err)
 {
     for (uint32_t i = 0; i < p->n_nodes; i++) {
         if (p->nodes[i].field->kind != FIELD_BLOB_V1) continue;
@@ -255,14 +257,15 @@ static pennon_status replace_blobs(const struct call *c, struct file_reader *r, 
     return PENNON_OK;
 }
 
-pennon_status file_read(const struct call *c, struct file_reader *r, const struct file_projection *p, const struct row_range *rows, size_t n,
-                        struct ArrowArray *out, pennon_error *err)
+pennon_status file_read(const struct call *c, struct file_reader *r, const struct file_projection *p, const struct row_range *rows,
+                        size_t n, struct ArrowArray *out, pennon_error *err)
 {
     ASSERT(p->reader == r);
     uint64_t count = 0;
     for (size_t i = 0; i < n; i++) {
         if (rows[i].start >= rows[i].end || rows[i].end > r->rows || (i && rows[i - 1].end > rows[i].start)) {
-            (void)error_set(err, PENNON_INVALID_ARGUMENT, "rows %" PRIu64 " to %" PRIu64 " of a file of %" PRIu64, rows[i].start, rows[i].end, r->rows);
+            (void)error_set(err, PENNON_INVALID_ARGUMENT, "rows %" PRIu64 " to %" PRIu64 " of a file of %" PRIu64, rows[i].start,
+                            rows[i].end, r->rows);
             return file_where(r, err->code, PENNON_NOWHERE, PENNON_NOWHERE, PENNON_NOWHERE, err);
         }
         count += rows[i].end - rows[i].start;
@@ -292,7 +295,8 @@ uint64_t file_read_estimate(struct file_reader *r, const struct file_projection 
         for (size_t k = 0; col && col->parsed && k < col->n_pages && k < 4; k++) {
             uint64_t size = 0;
             for (uint32_t b = 0; b < col->pages[k].n_buffers; b++) size += col->pages[k].buffers[b].size;
-            if (col->pages[k].rows) bytes += (double)size / (double)col->pages[k].rows * (double)rows / (double)(col->n_pages < 4 ? col->n_pages : 4);
+            if (col->pages[k].rows)
+                bytes += (double)size / (double)col->pages[k].rows * (double)rows / (double)(col->n_pages < 4 ? col->n_pages : 4);
         }
     }
     (void)pthread_mutex_unlock(&r->lock);
@@ -301,7 +305,8 @@ uint64_t file_read_estimate(struct file_reader *r, const struct file_projection 
 
 /* ---- blobs ---- */
 
-pennon_status file_read_blobs(const struct call *c, struct file_reader *r, struct ArrowArray *column, struct ArrowArray *out, pennon_error *err)
+pennon_status file_read_blobs(const struct call *c, struct file_reader *r, struct ArrowArray *column, struct ArrowArray *out,
+                              pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct fetch f;
@@ -318,7 +323,8 @@ pennon_status file_read_blobs(const struct call *c, struct file_reader *r, struc
     offsets[0] = 0;
     for (uint64_t i = 0; i < n; i++) {
         uint64_t bytes = valid && !bit_get(valid, i) ? 0 : size[i];
-        CHECK_FILE(range_inside(position[i], bytes, r->size) || bytes == 0, "blob of %" PRIu64 " bytes at %" PRIu64, bytes, position[i]);
+        CHECK_FILE(range_inside(position[i], bytes, r->size) || bytes == 0, "blob of %" PRIu64 " bytes at %" PRIu64, bytes,
+                   position[i]);
         CHECK_FILE(!add_overflows(total, bytes, &total) && total <= (uint64_t)PTRDIFF_MAX, "blobs of more bytes than memory has");
         offsets[i + 1] = total;
         if (bytes) TRY(fetch_add(&f, position[i], bytes, err));

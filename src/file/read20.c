@@ -23,7 +23,7 @@ struct use20 {
     struct row_range *rows; /* page relative, in the arena */
     size_t n_rows;
     struct array20_read *read;
-    size_t first_want;      /* in the fetch of this round */
+    size_t first_want; /* in the fetch of this round */
     size_t n_wants;
 };
 
@@ -36,8 +36,8 @@ struct node20 {
     size_t n_rows;
     uint64_t count;
     size_t first_use, n_uses;
-    struct leaf_out leaf;         /* leaves */
-    struct layer_out layer;       /* lists */
+    struct leaf_out leaf;   /* leaves */
+    struct layer_out layer; /* lists */
 };
 
 struct reading20 {
@@ -59,7 +59,8 @@ static bool has_column(const struct node20 *n) { return n->node->is_leaf || is_l
 
 /* ---- nodes ---- */
 
-static pennon_status add_node(struct reading20 *rd, const struct file_node *node, uint32_t parent, bool below_list, pennon_error *err)
+static pennon_status add_node(struct reading20 *rd, const struct file_node *node, uint32_t parent, bool below_list,
+                              pennon_error *err)
 {
     TRY_RETURN(mem_grow(rd->call->mem, &rd->nodes, &rd->cap_nodes, rd->n_nodes, sizeof *rd->nodes, 1u << 24, err));
     uint32_t index = rd->n_nodes++;
@@ -87,7 +88,8 @@ done:
 
 /* ---- pages ---- */
 
-static pennon_status open_page(struct file_reader *r, uint32_t column, size_t page, bool list, const struct array20 **out, pennon_error *err)
+static pennon_status open_page(struct file_reader *r, uint32_t column, size_t page, bool list, const struct array20 **out,
+                               pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct file_column *col = &r->columns[column];
@@ -142,7 +144,8 @@ static pennon_status use_pages(struct reading20 *rd, const struct node20 *node, 
 {
     const struct file_column *col = &rd->reader->columns[node->node->column];
     uint64_t total = col->starts[col->n_pages];
-    CHECK_FILE_RETURN(node->below_list || total == rd->reader->rows, "column of %" PRIu64 " rows in a file of %" PRIu64, total, rd->reader->rows);
+    CHECK_FILE_RETURN(node->below_list || total == rd->reader->rows, "column of %" PRIu64 " rows in a file of %" PRIu64, total,
+                      rd->reader->rows);
     struct use20 *u = NULL;
     for (size_t i = 0; i < node->n_rows; i++) {
         uint64_t at = node->rows[i].start, end = node->rows[i].end;
@@ -308,7 +311,8 @@ static pennon_status decode_node(void *arg, size_t index, pennon_error *err)
 }
 
 /* The array of the node at *next; *next moves behind all that is below it. */
-static pennon_status assemble(struct reading20 *rd, uint32_t *next, const struct ArrowSchema *schema, struct ArrowArray *out, pennon_error *err)
+static pennon_status assemble(struct reading20 *rd, uint32_t *next, const struct ArrowSchema *schema, struct ArrowArray *out,
+                              pennon_error *err)
 {
     struct node20 *n = &rd->nodes[(*next)++];
     if (n->node->is_leaf) return leaf_out_finish(&n->leaf, schema, out, err);
@@ -343,8 +347,8 @@ static pennon_status make_nodes(struct reading20 *rd, const struct row_range *ro
     return load_metadata(rd, err);
 }
 
-pennon_status file_read_v20(const struct call *c, struct file_reader *r, const struct file_projection *p, const struct row_range *rows, size_t n,
-                            struct ArrowArray *out, pennon_error *err)
+pennon_status file_read_v20(const struct call *c, struct file_reader *r, const struct file_projection *p,
+                            const struct row_range *rows, size_t n, struct ArrowArray *out, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct reading20 *rd;

@@ -21,7 +21,8 @@
 #define TAIL_BYTES ((size_t)32 * 1024)
 #define DESCRIPTOR_MAX ((uint64_t)1 << 30)
 
-pennon_status file_where(const struct file_reader *r, pennon_status st, int64_t column, int64_t page, int64_t offset, pennon_error *err)
+pennon_status file_where(const struct file_reader *r, pennon_status st, int64_t column, int64_t page, int64_t offset,
+                         pennon_error *err)
 {
     return st == PENNON_OK ? st : error_where(err, NULL, r->path, column, page, offset);
 }
@@ -64,14 +65,16 @@ static int by_offset(const void *a, const void *b)
     return x->at.offset < y->at.offset ? -1 : x->at.offset > y->at.offset;
 }
 
-static pennon_status fetch_read(const struct call *c, struct file_reader *r, struct fetch *f, const struct span *requests, size_t n, pennon_error *err)
+static pennon_status fetch_read(const struct call *c, struct file_reader *r, struct fetch *f, const struct span *requests, size_t n,
+                                pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     pennon_range *reads;
     TRY_NEW(reads, mem_alloc(f->mem, n * sizeof *reads + 1, err));
     TRY_NEW(f->blocks, mem_calloc(f->mem, n + 1, sizeof *f->blocks, err));
     for (size_t i = 0; i < n; i++) {
-        CHECK_FILE(range_inside(requests[i].offset, requests[i].size, r->size), "bytes %" PRIu64 " to %" PRIu64 " of a file of %" PRIu64, requests[i].offset,
+        CHECK_FILE(range_inside(requests[i].offset, requests[i].size, r->size),
+                   "bytes %" PRIu64 " to %" PRIu64 " of a file of %" PRIu64, requests[i].offset,
                    requests[i].offset + requests[i].size, r->size);
         TRY_NEW(f->blocks[i], block_new(f->mem, (size_t)requests[i].size, err));
         f->n_blocks = i + 1;
@@ -138,15 +141,16 @@ static pennon_status read_places(struct file_reader *r, struct bytes table, stru
     if (!places) return err->code;
     for (size_t i = 0; i < n; i++) {
         places[i] = (struct page_buffer){load_u64(table.data + 16 * i), load_u64(table.data + 16 * i + 8)};
-        CHECK_FILE_RETURN(range_inside(places[i].offset, places[i].size, r->size), "entry %zu of an offset table: %" PRIu64 " bytes at %" PRIu64, i,
-                          places[i].size, places[i].offset);
+        CHECK_FILE_RETURN(range_inside(places[i].offset, places[i].size, r->size),
+                          "entry %zu of an offset table: %" PRIu64 " bytes at %" PRIu64, i, places[i].size, places[i].offset);
     }
     *out = places;
     return PENNON_OK;
 }
 
 /* Bytes of the file as a block: a copy of the tail, or a read. */
-static pennon_status read_bytes(const struct call *c, struct file_reader *r, uint64_t offset, uint64_t size, struct block **out, pennon_error *err)
+static pennon_status read_bytes(const struct call *c, struct file_reader *r, uint64_t offset, uint64_t size, struct block **out,
+                                pennon_error *err)
 {
     struct bytes view = file_tail_view(r, offset, size);
     struct block *b = block_new(r->mem, (size_t)size, err);
@@ -186,7 +190,8 @@ static pennon_status read_tables(const struct call *c, struct file_reader *r, co
     uint64_t meta = load_u64(footer), cmo = load_u64(footer + 8), gbo = load_u64(footer + 16), end = r->size - FOOTER_SIZE;
     r->n_globals = load_u32(footer + 24);
     r->n_columns = load_u32(footer + 28);
-    CHECK_FILE(meta <= cmo && cmo <= gbo && gbo <= end, "footer: column metadata at %" PRIu64 ", tables at %" PRIu64 " and %" PRIu64, meta, cmo, gbo);
+    CHECK_FILE(meta <= cmo && cmo <= gbo && gbo <= end,
+               "footer: column metadata at %" PRIu64 ", tables at %" PRIu64 " and %" PRIu64, meta, cmo, gbo);
     CHECK_FILE(r->n_globals >= 1 && (end - gbo) / 16 >= r->n_globals, "footer: %u global buffers", r->n_globals);
     CHECK_FILE((gbo - cmo) / 16 >= r->n_columns, "footer: %u columns", r->n_columns);
     /* Official takes the column table as the last bytes before the other one. */
@@ -220,7 +225,8 @@ static pennon_status read_tail(const struct call *c, struct file_reader *r, uint
     return PENNON_OK;
 }
 
-pennon_status file_reader_open(const struct call *c, pennon_store *store, const char *path, uint64_t known_size, struct file_reader **out, pennon_error *err)
+pennon_status file_reader_open(const struct call *c, pennon_store *store, const char *path, uint64_t known_size,
+                               struct file_reader **out, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct mem *m = runtime_mem(c->runtime);
@@ -285,7 +291,8 @@ uint32_t file_reader_columns(const struct file_reader *r) { return r->n_columns;
 uint64_t file_reader_size(const struct file_reader *r) { return r->size; }
 uint32_t file_reader_global_buffers(const struct file_reader *r) { return r->n_globals; }
 
-pennon_status file_reader_global_buffer(const struct call *c, struct file_reader *r, uint32_t i, struct block **out, pennon_error *err)
+pennon_status file_reader_global_buffer(const struct call *c, struct file_reader *r, uint32_t i, struct block **out,
+                                        pennon_error *err)
 {
     if (i >= r->n_globals) return error_set(err, PENNON_INVALID_ARGUMENT, "global buffer %u of %u", i, r->n_globals);
     return file_where(r, read_bytes(c, r, r->globals[i].offset, r->globals[i].size, out, err), PENNON_NOWHERE, PENNON_NOWHERE,
@@ -300,11 +307,13 @@ pennon_status file_reader_schema(const struct call *c, struct file_reader *r, co
     arena_init(&scratch, r->mem);
     (void)pthread_mutex_lock(&r->lock);
     if (!r->schema) {
-        if (!r->descriptor) FAIL(PENNON_NOT_SUPPORTED, "the schema of a 0.1 file that belongs to a table: it stands in the table's manifest");
+        if (!r->descriptor)
+            FAIL(PENNON_NOT_SUPPORTED, "the schema of a 0.1 file that belongs to a table: it stands in the table's manifest");
         struct file_descriptor_message d;
         TRY(wire_decode(&file_descriptor_table, bytes_of(r->descriptor->data, r->descriptor->size), &scratch, &d, err));
         CHECK_FILE(d.schema, "file descriptor without a schema");
-        TRY(schema_from_messages(r->mem, d.schema->fields, d.schema->n_fields, d.schema->metadata, d.schema->n_metadata, true, &r->schema, err));
+        TRY(schema_from_messages(r->mem, d.schema->fields, d.schema->n_fields, d.schema->metadata, d.schema->n_metadata, true,
+                                 &r->schema, err));
     }
     *out = r->schema;
 done:
@@ -316,29 +325,31 @@ done:
 /* ---- column metadata ---- */
 
 /* The message inside Encoding.direct, which holds an Any of the expected type. */
-static pennon_status direct_message(struct arena *a, const struct encoding_message *e, const char *type_url, struct bytes *out, pennon_error *err)
+static pennon_status direct_message(struct arena *a, const struct encoding_message *e, const char *type_url, struct bytes *out,
+                                    pennon_error *err)
 {
     struct any_message any;
     CHECK_FILE_RETURN(e, "no encoding");
     if (e->which == 1) return error_set(err, PENNON_NOT_SUPPORTED, "deferred encodings");
     CHECK_FILE_RETURN(e->which == 2 && e->direct, "no direct encoding");
     TRY_RETURN(wire_decode(&any_table, e->direct->encoding, a, &any, err));
-    CHECK_FILE_RETURN(bytes_equal(any.type_url, bytes_str(type_url)), "encoding of type '%.*s' where %s was expected", (int)min_u64(any.type_url.size, 100),
-                      (const char *)any.type_url.data, type_url);
+    CHECK_FILE_RETURN(bytes_equal(any.type_url, bytes_str(type_url)), "encoding of type '%.*s' where %s was expected",
+                      (int)min_u64(any.type_url.size, 100), (const char *)any.type_url.data, type_url);
     *out = any.value;
     return PENNON_OK;
 }
 
-static pennon_status parse_page(struct file_reader *r, struct arena *a, const struct page_message *m, struct page_desc *out, pennon_error *err)
+static pennon_status parse_page(struct file_reader *r, struct arena *a, const struct page_message *m, struct page_desc *out,
+                                pennon_error *err)
 {
-    CHECK_FILE_RETURN(m->n_buffer_offsets == m->n_buffer_sizes && m->n_buffer_offsets < 1u << 20, "page with %zu buffer offsets and %zu sizes",
-                      m->n_buffer_offsets, m->n_buffer_sizes);
+    CHECK_FILE_RETURN(m->n_buffer_offsets == m->n_buffer_sizes && m->n_buffer_offsets < 1u << 20,
+                      "page with %zu buffer offsets and %zu sizes", m->n_buffer_offsets, m->n_buffer_sizes);
     struct page_buffer *buffers = arena_alloc(&r->arena, (m->n_buffer_offsets + 1) * sizeof *buffers, err);
     if (!buffers) return err->code;
     for (size_t i = 0; i < m->n_buffer_offsets; i++) {
         buffers[i] = (struct page_buffer){m->buffer_offsets[i], m->buffer_sizes[i]};
-        CHECK_FILE_RETURN(range_inside(buffers[i].offset, buffers[i].size, r->size), "page buffer %zu: %" PRIu64 " bytes at %" PRIu64, i, buffers[i].size,
-                          buffers[i].offset);
+        CHECK_FILE_RETURN(range_inside(buffers[i].offset, buffers[i].size, r->size),
+                          "page buffer %zu: %" PRIu64 " bytes at %" PRIu64, i, buffers[i].size, buffers[i].offset);
     }
     const char *url = r->version == STORAGE_2_0 ? "/lance.encodings.ArrayEncoding" : "/lance.encodings21.PageLayout";
     out->rows = m->length;
@@ -354,7 +365,8 @@ static pennon_status parse_column(struct file_reader *r, uint32_t column, struct
     struct file_column *col = &r->columns[column];
     struct column_metadata_message m;
     TRY_RETURN(wire_decode(&column_metadata_table, bytes, &r->arena, &m, err));
-    if (m.encoding && m.encoding->which == 2) TRY_RETURN(direct_message(&r->arena, m.encoding, "/lance.encodings.ColumnEncoding", &col->encoding, err));
+    if (m.encoding && m.encoding->which == 2)
+        TRY_RETURN(direct_message(&r->arena, m.encoding, "/lance.encodings.ColumnEncoding", &col->encoding, err));
     col->pages = arena_calloc(&r->arena, m.n_pages + 1, sizeof *col->pages, err);
     if (!col->pages) return err->code;
     col->starts = arena_calloc(&r->arena, m.n_pages + 1, sizeof *col->starts, err);
@@ -364,7 +376,8 @@ static pennon_status parse_column(struct file_reader *r, uint32_t column, struct
     for (size_t i = 0; i < m.n_pages; i++) {
         pennon_status st = parse_page(r, &r->arena, &m.pages[i], &col->pages[i], err);
         if (st != PENNON_OK) return file_where(r, st, column, (int64_t)i, PENNON_NOWHERE, err);
-        CHECK_FILE_RETURN(!add_overflows(col->starts[i], col->pages[i].rows, &col->starts[i + 1]) && col->starts[i + 1] <= (uint64_t)1 << 48,
+        CHECK_FILE_RETURN(!add_overflows(col->starts[i], col->pages[i].rows, &col->starts[i + 1]) &&
+                              col->starts[i + 1] <= (uint64_t)1 << 48,
                           "pages of more rows than a file can hold");
     }
     col->n_pages = m.n_pages;
@@ -373,7 +386,8 @@ static pennon_status parse_column(struct file_reader *r, uint32_t column, struct
 }
 
 /* Copies of metadata that was read outside the tail stay in the arena: messages point into them. */
-static pennon_status parse_fetched(struct file_reader *r, const uint32_t *columns, size_t n, const struct fetch *f, pennon_error *err)
+static pennon_status parse_fetched(struct file_reader *r, const uint32_t *columns, size_t n, const struct fetch *f,
+                                   pennon_error *err)
 {
     size_t next = 0;
     for (size_t i = 0; i < n; i++) {

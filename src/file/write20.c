@@ -16,7 +16,8 @@ bool v20_is_header(const struct column_writer *col) { return col->header; }
 static void read_options(const struct field *f, struct page_options *o)
 {
     static const char *const names[] = {"", "none", "fsst", "lz4", "zstd"};
-    struct bytes scheme = field_metadata_get(f, "lance-encoding:compression"), level = field_metadata_get(f, "lance-encoding:compression-level");
+    struct bytes scheme = field_metadata_get(f, "lance-encoding:compression"),
+                 level = field_metadata_get(f, "lance-encoding:compression-level");
     for (unsigned i = 1; scheme.data && i < ARRAY_LEN(names); i++) {
         if (bytes_equal(scheme, bytes_str(names[i]))) o->compression = (enum page_compression)i;
     }
@@ -24,7 +25,8 @@ static void read_options(const struct field *f, struct page_options *o)
     size_t at = 0;
     bool negative = level.size > 1 && level.data[0] == '-';
     if (level.size > 1 && (negative || level.data[0] == '+')) at = 1;
-    for (; at < level.size && level.data[at] >= '0' && level.data[at] <= '9' && v <= INT32_MAX; at++) v = v * 10 + (level.data[at] - '0');
+    for (; at < level.size && level.data[at] >= '0' && level.data[at] <= '9' && v <= INT32_MAX; at++)
+        v = v * 10 + (level.data[at] - '0');
     o->has_level = level.size > 0 && at == level.size && v <= INT32_MAX;
     o->compression_level = o->has_level ? (int32_t)(negative ? -v : v) : 0;
 }
@@ -33,7 +35,8 @@ static pennon_status check_packed(const struct column_writer *col, pennon_error 
 {
     for (uint32_t i = 0; i < col->type.n_children; i++) {
         if (col->type.children[i].kind == LEAF_FIXED) continue;
-        return error_set(err, PENNON_NOT_SUPPORTED, "column '%s': child '%s' of a packed struct in version 2.0, which takes fixed widths of bytes only",
+        return error_set(err, PENNON_NOT_SUPPORTED,
+                         "column '%s': child '%s' of a packed struct in version 2.0, which takes fixed widths of bytes only",
                          col->field->name, col->field->children[i]->name);
     }
     return PENNON_OK;
@@ -51,12 +54,15 @@ pennon_status v20_open_column(struct file_writer *w, struct column_writer *col, 
         return PENNON_OK;
     case FIELD_MAP:
     case FIELD_FSL_STRUCT:
-    case FIELD_BLOB_V2: return error_set(err, PENNON_NOT_SUPPORTED, "column '%s' of type %s in version 2.0; use version 2.2", f->name, f->logical_type);
+    case FIELD_BLOB_V2:
+        return error_set(err, PENNON_NOT_SUPPORTED, "column '%s' of type %s in version 2.0; use version 2.2", f->name,
+                         f->logical_type);
     default: break;
     }
     TRY_RETURN(leaf_type_of(&w->arena, f, &col->type, err));
     if (col->type.kind == LEAF_PACKED) TRY_RETURN(check_packed(col, err));
-    if (col->type.kind == LEAF_BLOB && f->parent) return error_set(err, PENNON_NOT_SUPPORTED, "column '%s': blobs inside of other columns", f->name);
+    if (col->type.kind == LEAF_BLOB && f->parent)
+        return error_set(err, PENNON_NOT_SUPPORTED, "column '%s': blobs inside of other columns", f->name);
     read_options(f, &col->options);
     col->options.binary = f->type.id != ARROW_UTF8;
     return PENNON_OK;
@@ -106,16 +112,19 @@ static struct array20_batch column_slots(const struct file_writer *w, const stru
 
 /* ---- nulls of structs ---- */
 
-static pennon_status check_structs(const struct field *f, const struct ArrowArray *a, uint64_t start, uint64_t count, pennon_error *err)
+static pennon_status check_structs(const struct field *f, const struct ArrowArray *a, uint64_t start, uint64_t count,
+                                   pennon_error *err)
 {
     if (f->kind != FIELD_STRUCT && f->kind != FIELD_PACKED_STRUCT && f->kind != FIELD_LIST) return PENNON_OK;
     const uint8_t *valid = a->null_count ? a->buffers[0] : NULL;
     if (f->kind != FIELD_LIST && valid && bits_count(valid, (uint64_t)a->offset + start, count) < count) {
         return error_set(err, PENNON_INVALID_ARGUMENT,
-                         "column '%s' has null structs, which version 2.0 cannot hold: allow the loss, or use version 2.1 or later", f->name);
+                         "column '%s' has null structs, which version 2.0 cannot hold: allow the loss, or use version 2.1 or later",
+                         f->name);
     }
     child_slots(f, a, &start, &count);
-    for (size_t i = 0; i < f->n_children && f->kind != FIELD_PACKED_STRUCT; i++) TRY_RETURN(check_structs(f->children[i], a->children[i], start, count, err));
+    for (size_t i = 0; i < f->n_children && f->kind != FIELD_PACKED_STRUCT; i++)
+        TRY_RETURN(check_structs(f->children[i], a->children[i], start, count, err));
     return PENNON_OK;
 }
 
@@ -136,7 +145,9 @@ uint64_t v20_batch_bytes(const struct file_writer *w, struct column_writer *col,
         col->header_rows += slots.count;
         return 0;
     }
-    if (is_list(col)) return (slots.count + 1) * (col->field->type.layout == LAYOUT_LIST64 ? 8 : 4) + (slots.array->null_count ? slots.count / 8 : 0);
+    if (is_list(col))
+        return (slots.count + 1) * (col->field->type.layout == LAYOUT_LIST64 ? 8 : 4) +
+               (slots.array->null_count ? slots.count / 8 : 0);
     if (col->type.kind == LEAF_BLOB) return slots.count * 16;
     return array_bytes(writer_column_schema(w, col), slots.array);
 }

@@ -36,7 +36,8 @@ static pennon_status child_options(struct file_writer *w, struct column_writer *
     for (size_t i = 0; i < f->n_children; i++) {
         const struct field *child = f->children[i];
         page_options_init(&col->children[i]);
-        TRY_RETURN(page_options_read(&col->children[i], (const struct field_pair *)child->metadata, child->n_metadata, false, w->options.version, err));
+        TRY_RETURN(page_options_read(&col->children[i], (const struct field_pair *)child->metadata, child->n_metadata, false,
+                                     w->options.version, err));
         col->children[i].binary = child->type.id == ARROW_BINARY || child->type.id == ARROW_LARGE_BINARY;
     }
     return PENNON_OK;
@@ -83,7 +84,8 @@ static pennon_status open_column(void *ctx, const struct field *f, uint32_t colu
     if (f->kind == FIELD_STRUCT) return error_set(err, PENNON_NOT_SUPPORTED, "column '%s': structs without fields", f->name);
     if (f->kind == FIELD_BLOB_V2) return error_set(err, PENNON_NOT_SUPPORTED, "column '%s': writing blob v2 columns", f->name);
     if (f->kind == FIELD_BLOB_V1 && w->options.version >= STORAGE_2_2) {
-        return error_set(err, PENNON_NOT_SUPPORTED, "column '%s': blob v1 columns in version 2.2 and later; use version 2.1", f->name);
+        return error_set(err, PENNON_NOT_SUPPORTED, "column '%s': blob v1 columns in version 2.2 and later; use version 2.1",
+                         f->name);
     }
     col->field = f;
     TRY_RETURN(leaf_type_of(&w->arena, f, &col->type, err));
@@ -92,8 +94,10 @@ static pennon_status open_column(void *ctx, const struct field *f, uint32_t colu
     page_options_init(&col->options);
     const struct field *top = f;
     while (top->parent) top = top->parent;
-    TRY_RETURN(page_options_read(&col->options, (const struct field_pair *)f->metadata, f->n_metadata, false, w->options.version, err));
-    TRY_RETURN(page_options_read(&col->options, (const struct field_pair *)top->metadata, top->n_metadata, true, w->options.version, err));
+    TRY_RETURN(
+        page_options_read(&col->options, (const struct field_pair *)f->metadata, f->n_metadata, false, w->options.version, err));
+    TRY_RETURN(
+        page_options_read(&col->options, (const struct field_pair *)top->metadata, top->n_metadata, true, w->options.version, err));
     col->options.binary = f->type.id == ARROW_BINARY || f->type.id == ARROW_LARGE_BINARY;
     TRY_RETURN(child_options(w, col, err));
     return list_field(w, f, column, err);
@@ -108,8 +112,8 @@ static pennon_status count_column(void *ctx, const struct field *f, uint32_t col
     return PENNON_OK;
 }
 
-pennon_status file_writer_open(const struct call *c, pennon_store *store, const char *path, struct schema *schema, const struct file_writer_options *o,
-                               struct file_writer **out, pennon_error *err)
+pennon_status file_writer_open(const struct call *c, pennon_store *store, const char *path, struct schema *schema,
+                               const struct file_writer_options *o, struct file_writer **out, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct file_writer *w;
@@ -120,7 +124,8 @@ pennon_status file_writer_open(const struct call *c, pennon_store *store, const 
     w->options = *o;
     if (!w->options.page_bytes) w->options.page_bytes = PAGE_BYTES_DEFAULT;
     if (!w->options.max_page_bytes) w->options.max_page_bytes = MAX_PAGE_BYTES_DEFAULT;
-    if (o->version != STORAGE_2_0 && o->version != STORAGE_2_1 && o->version != STORAGE_2_2) FAIL(PENNON_NOT_SUPPORTED, "writing data files of version %u.%u", o->version >> 16, o->version & 0xffff);
+    if (o->version != STORAGE_2_0 && o->version != STORAGE_2_1 && o->version != STORAGE_2_2)
+        FAIL(PENNON_NOT_SUPPORTED, "writing data files of version %u.%u", o->version >> 16, o->version & 0xffff);
     TRY(schema_to_arrow(schema, SCHEMA_VIEW_FILE, BLOB_AS_BYTES, w->mem, &w->arrow, err));
     TRY(schema_walk_columns(schema, o->version, count_column, &w->n_columns, err));
     TRY_NEW(w->columns, mem_calloc(w->mem, (size_t)w->n_columns + 1, sizeof *w->columns, err));
@@ -205,7 +210,8 @@ static pennon_status encode_column(struct file_writer *w, struct column_writer *
         const struct ArrowArray **chain = arrays + n * col->n_specs;
         uint64_t skip = col->rows_done > b->first_row ? col->rows_done - b->first_row : 0;
         column_arrays(col, top, chain);
-        batches[n++] = (struct column_batch){chain, (uint64_t)top->offset + skip, b->rows - skip, b->blobs ? b->blobs[index] : NULL};
+        batches[n++] =
+            (struct column_batch){chain, (uint64_t)top->offset + skip, b->rows - skip, b->blobs ? b->blobs[index] : NULL};
     }
     struct leaf_column leaf = {&col->type, col->specs, col->n_specs, col->children, false};
     if (n) TRY(column_pages_write(w->mem, &leaf, &col->options, w->options.version, batches, n, &col->encoded, err));
@@ -318,7 +324,8 @@ done:
 /* ---- batches ---- */
 
 /* Put the values of a blob column into the file; positions and sizes stay with the batch. */
-static pennon_status write_blobs(struct file_writer *w, struct column_writer *col, const struct ArrowArray *top, struct held_batch *b, pennon_error *err)
+static pennon_status write_blobs(struct file_writer *w, struct column_writer *col, const struct ArrowArray *top,
+                                 struct held_batch *b, pennon_error *err)
 {
     uint32_t index = (uint32_t)(col - w->columns);
     const struct ArrowArray *a = top->children[col->path[0]];
@@ -331,7 +338,8 @@ static pennon_status write_blobs(struct file_writer *w, struct column_writer *co
     for (uint64_t i = 0; i < slots; i++) {
         uint64_t at = (uint64_t)a->offset + i;
         if (valid && !bit_get(valid, at)) continue;
-        uint64_t start = load_u64((const uint8_t *)a->buffers[1] + at * 8), end = load_u64((const uint8_t *)a->buffers[1] + (at + 1) * 8);
+        uint64_t start = load_u64((const uint8_t *)a->buffers[1] + at * 8),
+                 end = load_u64((const uint8_t *)a->buffers[1] + (at + 1) * 8);
         pairs[2 * i + 1] = end - start;
         if (end > start) TRY_RETURN(writer_put_aligned(w, bytes_of(data + start, (size_t)(end - start)), &pairs[2 * i], err));
     }
@@ -398,7 +406,8 @@ done:
 
 /* ---- global buffers, metadata ---- */
 
-pennon_status file_writer_add_buffer(const struct call *c, struct file_writer *w, struct bytes buffer, uint32_t *index, pennon_error *err)
+pennon_status file_writer_add_buffer(const struct call *c, struct file_writer *w, struct bytes buffer, uint32_t *index,
+                                     pennon_error *err)
 {
     TRY_RETURN(call_check(c, err));
     TRY_RETURN(mem_grow(w->mem, &w->globals, &w->cap_globals, w->n_globals, sizeof *w->globals, 1u << 20, err));
@@ -412,7 +421,8 @@ pennon_status file_writer_add_buffer(const struct call *c, struct file_writer *w
 pennon_status file_writer_add_metadata(struct file_writer *w, struct bytes key, struct bytes value, pennon_error *err)
 {
     TRY_RETURN(mem_grow(w->mem, &w->metadata, &w->cap_metadata, w->n_metadata, sizeof *w->metadata, 1u << 20, err));
-    char *k = arena_strndup(&w->arena, (const char *)key.data, key.size, err), *v = arena_strndup(&w->arena, (const char *)value.data, value.size, err);
+    char *k = arena_strndup(&w->arena, (const char *)key.data, key.size, err),
+         *v = arena_strndup(&w->arena, (const char *)value.data, value.size, err);
     if (!k || !v) return err->code;
     w->metadata[w->n_metadata++] = (struct map_entry){.key = bytes_of(k, key.size), .value = bytes_of(v, value.size)};
     return PENNON_OK;
@@ -421,7 +431,8 @@ pennon_status file_writer_add_metadata(struct file_writer *w, struct bytes key, 
 /* ---- the end of the file ---- */
 
 /* Encoding{direct{Any{url, value}}} in the arena. */
-static pennon_status make_encoding(struct file_writer *w, const char *url, struct bytes value, struct encoding_message **out, pennon_error *err)
+static pennon_status make_encoding(struct file_writer *w, const char *url, struct bytes value, struct encoding_message **out,
+                                   pennon_error *err)
 {
     struct any_message any = {.type_url = bytes_str(url), .value = value};
     struct buf b;
@@ -442,20 +453,25 @@ done:
 
 static pennon_status encode_metadata(struct file_writer *w, const struct column_writer *col, struct buf *out, pennon_error *err)
 {
-    static const uint8_t values[2] = {0x0a, 0x00};                         /* ColumnEncoding{values: Empty} */
+    static const uint8_t values[2] = {0x0a, 0x00};                       /* ColumnEncoding{values: Empty} */
     static const uint8_t blob[6] = {0x1a, 0x04, 0x0a, 0x02, 0x0a, 0x00}; /* ColumnEncoding{blob: Blob{inner: the same}} */
     struct column_metadata_message m = {0};
     const char *url = w->options.version == STORAGE_2_0 ? "/lance.encodings.ArrayEncoding" : "/lance.encodings21.PageLayout";
     bool blobs = w->options.version == STORAGE_2_0 && col->type.kind == LEAF_BLOB;
-    TRY_RETURN(make_encoding(w, "/lance.encodings.ColumnEncoding", blobs ? bytes_of(blob, sizeof blob) : bytes_of(values, sizeof values), &m.encoding, err));
+    TRY_RETURN(make_encoding(w, "/lance.encodings.ColumnEncoding",
+                             blobs ? bytes_of(blob, sizeof blob) : bytes_of(values, sizeof values), &m.encoding, err));
     m.n_pages = col->n_pages;
     m.pages = arena_calloc(&w->arena, col->n_pages + 1, sizeof *m.pages, err);
     if (!m.pages) return err->code;
     for (size_t i = 0; i < col->n_pages; i++) {
         const struct written_page *p = &col->pages[i];
         struct page_message *to = &m.pages[i];
-        *to = (struct page_message){.buffer_offsets = p->offsets, .n_buffer_offsets = p->n_buffers, .buffer_sizes = p->sizes,
-                                    .n_buffer_sizes = p->n_buffers, .length = p->length, .priority = p->priority};
+        *to = (struct page_message){.buffer_offsets = p->offsets,
+                                    .n_buffer_offsets = p->n_buffers,
+                                    .buffer_sizes = p->sizes,
+                                    .n_buffer_sizes = p->n_buffers,
+                                    .length = p->length,
+                                    .priority = p->priority};
         TRY_RETURN(make_encoding(w, url, p->layout, &to->encoding, err));
     }
     return wire_encode(&column_metadata_table, &m, out, err);

@@ -22,17 +22,17 @@ struct column_writer {
     struct leaf_type type;
     struct layer_spec *specs;
     uint32_t n_specs, dimension;
-    uint32_t *path;              /* child indices from the batch down to the leaf, one an ancestor */
+    uint32_t *path; /* child indices from the batch down to the leaf, one an ancestor */
     uint32_t depth;
     struct page_options options;
     struct page_options *children; /* packed */
-    uint64_t buffered;           /* Arrow bytes not yet in a page */
-    uint64_t rows_done;          /* rows in pages */
-    bool header;                 /* 2.0: of a struct */
-    uint64_t header_rows;        /* of a header: all so far */
+    uint64_t buffered;             /* Arrow bytes not yet in a page */
+    uint64_t rows_done;            /* rows in pages */
+    bool header;                   /* 2.0: of a struct */
+    uint64_t header_rows;          /* of a header: all so far */
     struct written_page *pages;
     size_t n_pages, cap_pages;
-    struct page_set encoded;     /* of the flush that is going on */
+    struct page_set encoded; /* of the flush that is going on */
 };
 
 /* A batch that some column still needs. */
@@ -40,12 +40,12 @@ struct held_batch {
     struct shared_array *array;
     uint64_t rows;
     uint64_t first_row;
-    uint64_t **blobs;            /* a column's (position, size) pairs, NULL = none; n_columns entries, or NULL */
+    uint64_t **blobs; /* a column's (position, size) pairs, NULL = none; n_columns entries, or NULL */
 };
 
 struct file_writer {
     struct mem *mem;
-    struct arena arena;          /* written pages */
+    struct arena arena; /* written pages */
     struct schema *schema;
     struct ArrowSchema arrow;
     struct file_writer_options options;
@@ -53,7 +53,7 @@ struct file_writer {
     char *path;
     struct column_writer *columns;
     uint32_t n_columns;
-    int32_t *field_ids;          /* of DataFile.fields */
+    int32_t *field_ids; /* of DataFile.fields */
     int32_t *field_columns;
     size_t n_field_ids, cap_ids, cap_columns;
     struct held_batch *held;
@@ -61,7 +61,7 @@ struct file_writer {
     uint64_t rows, buffered;
     struct page_buffer *globals; /* user global buffers */
     size_t n_globals, cap_globals;
-    struct map_entry *metadata;  /* added ones */
+    struct map_entry *metadata; /* added ones */
     size_t n_metadata, cap_metadata;
 };
 

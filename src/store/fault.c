@@ -27,7 +27,7 @@ struct fault {
     size_t n, cap;
     uint64_t serial;
     struct fault_plan plan;
-    uint64_t calls;        /* that match plan.on */
+    uint64_t calls; /* that match plan.on */
     bool power_lost;
 };
 
@@ -166,15 +166,16 @@ static pennon_status read_locked(struct fault *f, const char *path, size_t n, co
     struct entry *e = present(f, path, err);
     if (!e) return err->code;
     for (size_t i = 0; i < n; i++) {
-        CHECK_FILE_RETURN(range_inside(ranges[i].offset, ranges[i].size, e->current->size), "%" PRIu64 " bytes at %" PRIu64 " of an object of %zu",
-                          ranges[i].size, ranges[i].offset, e->current->size);
+        CHECK_FILE_RETURN(range_inside(ranges[i].offset, ranges[i].size, e->current->size),
+                          "%" PRIu64 " bytes at %" PRIu64 " of an object of %zu", ranges[i].size, ranges[i].offset,
+                          e->current->size);
         if (ranges[i].size) memcpy(ranges[i].to, e->current->data + ranges[i].offset, (size_t)ranges[i].size);
     }
     return v == GO ? PENNON_OK : planned_failure(f, path, err);
 }
 
-static pennon_status fault_read_start(void *self, const char *path, size_t n, const pennon_range *ranges, pennon_read_done_fn done, void *ctx,
-                                      pennon_error *err)
+static pennon_status fault_read_start(void *self, const char *path, size_t n, const pennon_range *ranges, pennon_read_done_fn done,
+                                      void *ctx, pennon_error *err)
 {
     struct fault *f = self;
     (void)pthread_mutex_lock(&f->lock);
@@ -205,7 +206,8 @@ static pennon_status fault_head(void *self, const char *path, pennon_object_info
 }
 
 /* Put, or a part of it, or it and then a failure. */
-static pennon_status put_judged(struct fault *f, enum fault_call what, const char *path, struct bytes body, uint32_t flags, pennon_error *err)
+static pennon_status put_judged(struct fault *f, enum fault_call what, const char *path, struct bytes body, uint32_t flags,
+                                pennon_error *err)
 {
     enum verdict v;
     TRY_RETURN(judge(f, what, path, &v, err));

@@ -43,7 +43,10 @@ struct local {
     uint64_t clock;
 };
 
-static char *full_path(const struct local *l, const char *path, pennon_error *err) { return mem_printf(l->mem, err, "%s/%s", l->root, path); }
+static char *full_path(const struct local *l, const char *path, pennon_error *err)
+{
+    return mem_printf(l->mem, err, "%s/%s", l->root, path);
+}
 
 /* ---- open files ---- */
 
@@ -160,8 +163,9 @@ static pennon_status read_fully(int fd, const pennon_range *r, pennon_error *err
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) return error_set_errno(err, errno, "read of %" PRIu64 " bytes at %" PRIu64, r->size, r->offset);
         if (n == 0) {
-            (void)error_set(err, PENNON_CORRUPT, "the file ends before byte %" PRIu64 ": %" PRIu64 " bytes at %" PRIu64 " were expected", r->offset + made,
-                            r->size, r->offset);
+            (void)error_set(err, PENNON_CORRUPT,
+                            "the file ends before byte %" PRIu64 ": %" PRIu64 " bytes at %" PRIu64 " were expected",
+                            r->offset + made, r->size, r->offset);
             return error_where(err, NULL, NULL, PENNON_NOWHERE, PENNON_NOWHERE, (int64_t)r->offset);
         }
         made += (uint64_t)n;
@@ -212,7 +216,8 @@ static void group_task(void *arg)
     if (atomic_fetch_sub(&g->left, 1) == 1) group_finish(g);
 }
 
-static pennon_status start_group(struct local *l, struct open_file *f, pennon_range *left, size_t n, pennon_read_done_fn done, void *ctx, pennon_error *err)
+static pennon_status start_group(struct local *l, struct open_file *f, pennon_range *left, size_t n, pennon_read_done_fn done,
+                                 void *ctx, pennon_error *err)
 {
     struct read_group *g = mem_calloc(l->mem, 1, sizeof *g, err);
     if (!g) return err->code;
@@ -236,8 +241,8 @@ static pennon_status start_group(struct local *l, struct open_file *f, pennon_ra
     return PENNON_OK;
 }
 
-static pennon_status local_read_start(void *self, const char *path, size_t n, const pennon_range *ranges, pennon_read_done_fn done, void *ctx,
-                                      pennon_error *err)
+static pennon_status local_read_start(void *self, const char *path, size_t n, const pennon_range *ranges, pennon_read_done_fn done,
+                                      void *ctx, pennon_error *err)
 {
     struct local *l = self;
     struct open_file *f;
@@ -332,7 +337,8 @@ done:
 static pennon_status list_folder(struct listing *ls, const char *prefix, unsigned depth, pennon_error *err)
 {
     struct local *l = ls->local;
-    if (depth > LIST_DEPTH_MAX) return error_set(err, PENNON_INVALID_ARGUMENT, "folders nested more than %u deep at '%s'", LIST_DEPTH_MAX, prefix);
+    if (depth > LIST_DEPTH_MAX)
+        return error_set(err, PENNON_INVALID_ARGUMENT, "folders nested more than %u deep at '%s'", LIST_DEPTH_MAX, prefix);
     char *full = prefix[0] ? full_path(l, prefix, err) : mem_printf(l->mem, err, "%s/", l->root);
     if (!full) return err->code;
     pennon_status st = PENNON_OK;
@@ -396,7 +402,8 @@ static pennon_status make_folders(char *full, bool sync, pennon_error *err)
     struct stat sb;
     if (stat(full, &sb) != 0) {
         st = make_folders(full, sync, err);
-        if (st == PENNON_OK && mkdir(full, 0777) != 0 && errno != EEXIST) st = error_set_errno(err, errno, "folder '%s' cannot be made", full);
+        if (st == PENNON_OK && mkdir(full, 0777) != 0 && errno != EEXIST)
+            st = error_set_errno(err, errno, "folder '%s' cannot be made", full);
         char *up = strrchr(full, '/');
         if (st == PENNON_OK && sync && up) {
             *up = '\0';
@@ -499,7 +506,8 @@ static pennon_status publish(const struct local_writer *w, bool absent, pennon_e
     if (errno == EEXIST) return error_set(err, PENNON_ALREADY_EXISTS, "'%s' exists already", w->full);
 #endif
     if (e == EPERM || e == EOPNOTSUPP || e == ENOSYS || e == EMLINK) {
-        return error_set(err, PENNON_NOT_SUPPORTED, "the file system of '%s' has neither hard links nor RENAME_NOREPLACE: commits would not be safe", w->full);
+        return error_set(err, PENNON_NOT_SUPPORTED,
+                         "the file system of '%s' has neither hard links nor RENAME_NOREPLACE: commits would not be safe", w->full);
     }
     return error_set_errno(err, e, "'%s' cannot be put in place", w->full);
 }

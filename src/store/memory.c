@@ -52,15 +52,16 @@ static pennon_status get_body(struct memory *m, const char *path, struct block *
     return found ? PENNON_OK : error_set(err, PENNON_NOT_FOUND, "no object '%s'", path);
 }
 
-static pennon_status memory_read_start(void *self, const char *path, size_t n, const pennon_range *ranges, pennon_read_done_fn done, void *ctx,
-                                       pennon_error *err)
+static pennon_status memory_read_start(void *self, const char *path, size_t n, const pennon_range *ranges, pennon_read_done_fn done,
+                                       void *ctx, pennon_error *err)
 {
     struct block *body;
     TRY_RETURN(get_body(self, path, &body, err));
     pennon_status st = PENNON_OK;
     for (size_t i = 0; i < n && st == PENNON_OK; i++) {
         if (!range_inside(ranges[i].offset, ranges[i].size, body->size)) {
-            st = error_set(err, PENNON_CORRUPT, "%" PRIu64 " bytes at %" PRIu64 " of an object of %zu", ranges[i].size, ranges[i].offset, body->size);
+            st = error_set(err, PENNON_CORRUPT, "%" PRIu64 " bytes at %" PRIu64 " of an object of %zu", ranges[i].size,
+                           ranges[i].offset, body->size);
         } else if (ranges[i].size) {
             memcpy(ranges[i].to, body->data + ranges[i].offset, (size_t)ranges[i].size);
         }

@@ -14,7 +14,8 @@
 
 /* ---- life ---- */
 
-pennon_status store_wrap(struct mem *m, const pennon_store_vtable *vtable, void *self, const char *scheme, pennon_store **out, pennon_error *err)
+pennon_status store_wrap(struct mem *m, const pennon_store_vtable *vtable, void *self, const char *scheme, pennon_store **out,
+                         pennon_error *err)
 {
     pennon_store *s = mem_calloc(m, 1, sizeof *s, err);
     if (!s) return err->code;
@@ -41,7 +42,10 @@ void pennon_store_free(pennon_store *store)
     mem_release(m);
 }
 
-bool store_same(const pennon_store *a, const pennon_store *b) { return a == b || (a->self == b->self && a->vtable.head == b->vtable.head); }
+bool store_same(const pennon_store *a, const pennon_store *b)
+{
+    return a == b || (a->self == b->self && a->vtable.head == b->vtable.head);
+}
 bool store_is_ordered(const pennon_store *s) { return s->vtable.ordered_listing; }
 uint32_t store_block_size(const pennon_store *s) { return s->vtable.block_size ? s->vtable.block_size : 4096; }
 uint32_t store_parallel_reads(const pennon_store *s) { return s->vtable.parallel_reads ? s->vtable.parallel_reads : 8; }
@@ -189,7 +193,8 @@ pennon_status store_read_end(const struct call *c, struct store_read *r, pennon_
     return st;
 }
 
-pennon_status store_read_ranges(const struct call *c, pennon_store *s, const char *path, size_t n, const pennon_range *ranges, pennon_error *err)
+pennon_status store_read_ranges(const struct call *c, pennon_store *s, const char *path, size_t n, const pennon_range *ranges,
+                                pennon_error *err)
 {
     if (n == 0) return PENNON_OK;
     struct store_read *r;
@@ -207,16 +212,19 @@ pennon_status store_head(const struct call *c, pennon_store *s, const char *path
     return at_path(s->vtable.head(s->self, path, out, err), path, err);
 }
 
-pennon_status store_put(const struct call *c, pennon_store *s, const char *path, struct bytes body, uint32_t flags, pennon_error *err)
+pennon_status store_put(const struct call *c, pennon_store *s, const char *path, struct bytes body, uint32_t flags,
+                        pennon_error *err)
 {
     TRY_RETURN(call_check(c, err));
     TRY_RETURN(store_path_check(path, err));
-    if (flags & ~(uint32_t)(PENNON_PUT_IF_ABSENT | PENNON_PUT_SYNC)) return error_set(err, PENNON_INVALID_ARGUMENT, "put flags %u", flags);
+    if (flags & ~(uint32_t)(PENNON_PUT_IF_ABSENT | PENNON_PUT_SYNC))
+        return error_set(err, PENNON_INVALID_ARGUMENT, "put flags %u", flags);
     atomic_fetch_add_explicit(&s->bytes_written, body.size, memory_order_relaxed);
     return at_path(s->vtable.put(s->self, path, body.data, body.size, flags, err), path, err);
 }
 
-pennon_status store_list(const struct call *c, pennon_store *s, const char *prefix, bool recursive, pennon_list_fn fn, void *ctx, pennon_error *err)
+pennon_status store_list(const struct call *c, pennon_store *s, const char *prefix, bool recursive, pennon_list_fn fn, void *ctx,
+                         pennon_error *err)
 {
     TRY_RETURN(call_check(c, err));
     if (prefix[0]) TRY_RETURN(store_path_check(prefix, err));
@@ -238,12 +246,14 @@ pennon_status store_copy(const struct call *c, pennon_store *s, const char *from
     return at_path(s->vtable.copy(s->self, from, to, err), from, err);
 }
 
-pennon_status store_get(const struct call *c, pennon_store *s, const char *path, uint64_t max, struct block **out, pennon_error *err)
+pennon_status store_get(const struct call *c, pennon_store *s, const char *path, uint64_t max, struct block **out,
+                        pennon_error *err)
 {
     pennon_object_info info;
     TRY_RETURN(store_head(c, s, path, &info, err));
     if (info.size > max || info.size > (uint64_t)PTRDIFF_MAX) {
-        (void)error_set(err, PENNON_OVER_BUDGET, "an object of %" PRIu64 " bytes where at most %" PRIu64 " are read", info.size, max);
+        (void)error_set(err, PENNON_OVER_BUDGET, "an object of %" PRIu64 " bytes where at most %" PRIu64 " are read", info.size,
+                        max);
         return at_path(err->code, path, err);
     }
     struct block *b = block_new(c->mem, (size_t)info.size, err);
@@ -258,8 +268,8 @@ pennon_status store_get(const struct call *c, pennon_store *s, const char *path,
     return st;
 }
 
-pennon_status store_get_tail(const struct call *c, pennon_store *s, const char *path, uint64_t known_size, size_t want, struct block **out,
-                             uint64_t *size, pennon_error *err)
+pennon_status store_get_tail(const struct call *c, pennon_store *s, const char *path, uint64_t known_size, size_t want,
+                             struct block **out, uint64_t *size, pennon_error *err)
 {
     if (known_size == 0) {
         pennon_object_info info;
@@ -291,7 +301,8 @@ struct store_writer {
     struct buf gather;
 };
 
-pennon_status store_writer_open(const struct call *c, pennon_store *s, const char *path, struct store_writer **out, pennon_error *err)
+pennon_status store_writer_open(const struct call *c, pennon_store *s, const char *path, struct store_writer **out,
+                                pennon_error *err)
 {
     TRY_RETURN(call_check(c, err));
     TRY_RETURN(store_path_check(path, err));
@@ -366,7 +377,8 @@ void store_writer_abort(struct store_writer *w)
 
 /* ---- coalescing ---- */
 
-void store_coalesce(const struct span *ranges, size_t n, uint64_t gap, uint64_t max, struct span *requests, size_t *n_requests, uint32_t *request_of)
+void store_coalesce(const struct span *ranges, size_t n, uint64_t gap, uint64_t max, struct span *requests, size_t *n_requests,
+                    uint32_t *request_of)
 {
     size_t made = 0;
     for (size_t i = 0; i < n; i++) {
@@ -406,8 +418,8 @@ pennon_status pennon_store_from_vtable(const pennon_store_vtable *vtable, void *
     } else {
         st = options_read(&v, sizeof v, vtable, "pennon_store_vtable", &local);
     }
-    bool whole = v.read_start && v.head && v.put && v.list && v.remove && v.copy && v.writer_open && v.writer_write && v.writer_finish &&
-                 v.writer_abort && v.free;
+    bool whole = v.read_start && v.head && v.put && v.list && v.remove && v.copy && v.writer_open && v.writer_write &&
+                 v.writer_finish && v.writer_abort && v.free;
     if (st == PENNON_OK && !whole) st = error_set(&local, PENNON_INVALID_ARGUMENT, "a required function of the store is NULL");
     if (st == PENNON_OK && !(m = mem_new(NULL, UINT64_MAX, NULL, &local))) st = local.code;
     if (st == PENNON_OK) st = store_wrap(m, &v, self, "custom", out, &local);
@@ -416,7 +428,8 @@ pennon_status pennon_store_from_vtable(const pennon_store_vtable *vtable, void *
 }
 
 /* Begin a public call: check the handle and path, resolve the call part. */
-static pennon_status public_begin(struct call *c, const pennon_store *store, const pennon_call *call, const char *path, pennon_error *local)
+static pennon_status public_begin(struct call *c, const pennon_store *store, const pennon_call *call, const char *path,
+                                  pennon_error *local)
 {
     pennon_error_init(local);
     *c = (struct call){0};
@@ -430,7 +443,8 @@ static pennon_status public_end(struct call *c, pennon_status st, pennon_error *
     return error_out(err, local, st);
 }
 
-pennon_status pennon_store_head(pennon_store *store, const pennon_call *call, const char *path, pennon_object_info *out, pennon_error *err)
+pennon_status pennon_store_head(pennon_store *store, const pennon_call *call, const char *path, pennon_object_info *out,
+                                pennon_error *err)
 {
     struct call c;
     pennon_error local;
@@ -440,8 +454,8 @@ pennon_status pennon_store_head(pennon_store *store, const pennon_call *call, co
     return public_end(&c, st, &local, err);
 }
 
-pennon_status pennon_store_read_ranges(pennon_store *store, const pennon_call *call, const char *path, size_t n, const pennon_range *ranges,
-                                       pennon_error *err)
+pennon_status pennon_store_read_ranges(pennon_store *store, const pennon_call *call, const char *path, size_t n,
+                                       const pennon_range *ranges, pennon_error *err)
 {
     struct call c;
     pennon_error local;
@@ -451,8 +465,8 @@ pennon_status pennon_store_read_ranges(pennon_store *store, const pennon_call *c
     return public_end(&c, st, &local, err);
 }
 
-pennon_status pennon_store_put(pennon_store *store, const pennon_call *call, const char *path, const void *bytes, size_t size, uint32_t flags,
-                               pennon_error *err)
+pennon_status pennon_store_put(pennon_store *store, const pennon_call *call, const char *path, const void *bytes, size_t size,
+                               uint32_t flags, pennon_error *err)
 {
     struct call c;
     pennon_error local;
@@ -462,8 +476,8 @@ pennon_status pennon_store_put(pennon_store *store, const pennon_call *call, con
     return public_end(&c, st, &local, err);
 }
 
-pennon_status pennon_store_list(pennon_store *store, const pennon_call *call, const char *prefix, bool recursive, pennon_list_fn fn, void *ctx,
-                                pennon_error *err)
+pennon_status pennon_store_list(pennon_store *store, const pennon_call *call, const char *prefix, bool recursive, pennon_list_fn fn,
+                                void *ctx, pennon_error *err)
 {
     struct call c;
     pennon_error local;

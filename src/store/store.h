@@ -26,15 +26,18 @@ bool store_same(const pennon_store *a, const pennon_store *b);
 
 /* ---- calls; errors carry the path in err->file ---- */
 
-pennon_status store_head(const struct call *c, pennon_store *s, const char *path, pennon_object_info *out, pennon_error *err) CHECKED;
+pennon_status store_head(const struct call *c, pennon_store *s, const char *path, pennon_object_info *out,
+                         pennon_error *err) CHECKED;
 pennon_status store_read_ranges(const struct call *c, pennon_store *s, const char *path, size_t n, const pennon_range *ranges,
                                 pennon_error *err) CHECKED;
 /* Whole object, at most `max` bytes (more is OVER_BUDGET). */
-pennon_status store_get(const struct call *c, pennon_store *s, const char *path, uint64_t max, struct block **out, pennon_error *err) CHECKED;
+pennon_status store_get(const struct call *c, pennon_store *s, const char *path, uint64_t max, struct block **out,
+                        pennon_error *err) CHECKED;
 /* The last min(want, size) bytes in one or two requests; *size is the object's. `known_size` 0 = not known. */
-pennon_status store_get_tail(const struct call *c, pennon_store *s, const char *path, uint64_t known_size, size_t want, struct block **out,
-                             uint64_t *size, pennon_error *err) CHECKED;
-pennon_status store_put(const struct call *c, pennon_store *s, const char *path, struct bytes body, uint32_t flags, pennon_error *err) CHECKED;
+pennon_status store_get_tail(const struct call *c, pennon_store *s, const char *path, uint64_t known_size, size_t want,
+                             struct block **out, uint64_t *size, pennon_error *err) CHECKED;
+pennon_status store_put(const struct call *c, pennon_store *s, const char *path, struct bytes body, uint32_t flags,
+                        pennon_error *err) CHECKED;
 pennon_status store_list(const struct call *c, pennon_store *s, const char *prefix, bool recursive, pennon_list_fn fn, void *ctx,
                          pennon_error *err) CHECKED;
 pennon_status store_delete(const struct call *c, pennon_store *s, const char *path, pennon_error *err) CHECKED;
@@ -56,7 +59,8 @@ pennon_status store_read_end(const struct call *c, struct store_read *r, pennon_
 /* ---- writing front to back ---- */
 
 struct store_writer;
-pennon_status store_writer_open(const struct call *c, pennon_store *s, const char *path, struct store_writer **out, pennon_error *err) CHECKED;
+pennon_status store_writer_open(const struct call *c, pennon_store *s, const char *path, struct store_writer **out,
+                                pennon_error *err) CHECKED;
 /* Small writes are gathered. */
 pennon_status store_writer_write(struct store_writer *w, const void *bytes, size_t n, pennon_error *err) CHECKED;
 uint64_t store_writer_position(const struct store_writer *w); /* bytes written so far */
@@ -73,12 +77,13 @@ struct span {
     uint64_t offset;
     uint64_t size;
 };
-void store_coalesce(const struct span *ranges, size_t n, uint64_t gap, uint64_t max, struct span *requests, size_t *n_requests, uint32_t *request_of);
+void store_coalesce(const struct span *ranges, size_t n, uint64_t gap, uint64_t max, struct span *requests, size_t *n_requests,
+                    uint32_t *request_of);
 
 /* ---- counters ---- */
 
 struct store_stats {
-    uint64_t requests;   /* reads started */
+    uint64_t requests; /* reads started */
     uint64_t ranges;
     uint64_t bytes_read;
     uint64_t bytes_written;
@@ -88,12 +93,12 @@ void store_stats(const pennon_store *s, struct store_stats *out);
 /* ---- the fault store: a wrapper for tests (src/store/fault.c) ---- */
 
 enum fault_kind {
-    FAULT_FAIL,        /* the call fails with IO and does nothing */
-    FAULT_SHORT_READ,  /* a read gives CORRUPT as if the object were shorter */
-    FAULT_TORN_WRITE,  /* a part of the bytes arrives, then the call fails */
-    FAULT_LOST_REPLY,  /* the call succeeds and reports IO */
-    FAULT_DELAY,       /* the call is late by `delay_ms` */
-    FAULT_POWER_LOSS,  /* this and every later call fails; fault_crash then drops what was not synced */
+    FAULT_FAIL,       /* the call fails with IO and does nothing */
+    FAULT_SHORT_READ, /* a read gives CORRUPT as if the object were shorter */
+    FAULT_TORN_WRITE, /* a part of the bytes arrives, then the call fails */
+    FAULT_LOST_REPLY, /* the call succeeds and reports IO */
+    FAULT_DELAY,      /* the call is late by `delay_ms` */
+    FAULT_POWER_LOSS, /* this and every later call fails; fault_crash then drops what was not synced */
     FAULT_ENOSPC,
     FAULT_EMFILE,
     FAULT_READ_ONLY
@@ -103,10 +108,10 @@ enum fault_call { FAULT_ON_ANY, FAULT_ON_READ, FAULT_ON_HEAD, FAULT_ON_PUT, FAUL
 struct fault_plan {
     enum fault_kind kind;
     enum fault_call on;
-    uint64_t nth;    /* 0-based number of the matching call that is hit; UINT64_MAX = none */
-    uint32_t times;  /* calls hit from there on; 0 = once */
+    uint64_t nth;   /* 0-based number of the matching call that is hit; UINT64_MAX = none */
+    uint32_t times; /* calls hit from there on; 0 = once */
     uint32_t delay_ms;
-    uint64_t seed;   /* choice of what survives a power loss and of torn lengths */
+    uint64_t seed; /* choice of what survives a power loss and of torn lengths */
 };
 /* Wraps an in-memory file system that knows what was synced. */
 pennon_status fault_store_new(struct mem *m, pennon_store **out, pennon_error *err) CHECKED;

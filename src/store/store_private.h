@@ -10,13 +10,14 @@
 struct pennon_store {
     pennon_store_vtable vtable;
     void *self;
-    struct mem *mem;         /* retained */
-    const char *scheme;      /* static: "", "memory", "custom" */
+    struct mem *mem;    /* retained */
+    const char *scheme; /* static: "", "memory", "custom" */
     _Atomic(uint32_t) refs;
     _Atomic(uint64_t) requests, ranges, bytes_read, bytes_written;
 };
 
-pennon_status store_wrap(struct mem *m, const pennon_store_vtable *vtable, void *self, const char *scheme, pennon_store **out, pennon_error *err) CHECKED;
+pennon_status store_wrap(struct mem *m, const pennon_store_vtable *vtable, void *self, const char *scheme, pennon_store **out,
+                         pennon_error *err) CHECKED;
 
 /* Local files below the root folder `root` (absolute). */
 pennon_status local_store_new(pennon_runtime *rt, const char *root, pennon_store **out, pennon_error *err) CHECKED;

@@ -39,7 +39,10 @@ static pennon_status shared_store(const struct call *c, unsigned slot, slot_make
     return PENNON_OK;
 }
 
-static int hex_of(char ch) { return ch >= '0' && ch <= '9' ? ch - '0' : ch >= 'a' && ch <= 'f' ? ch - 'a' + 10 : ch >= 'A' && ch <= 'F' ? ch - 'A' + 10 : -1; }
+static int hex_of(char ch)
+{
+    return ch >= '0' && ch <= '9' ? ch - '0' : ch >= 'a' && ch <= 'f' ? ch - 'a' + 10 : ch >= 'A' && ch <= 'F' ? ch - 'A' + 10 : -1;
+}
 
 /* Percent escapes of URLs. */
 static pennon_status decode_percent(struct bytes in, struct buf *out, pennon_error *err)
@@ -106,7 +109,9 @@ done:
 static size_t scheme_length(const char *uri)
 {
     size_t n = 0;
-    while ((uri[n] >= 'a' && uri[n] <= 'z') || (uri[n] >= 'A' && uri[n] <= 'Z') || (n && ((uri[n] >= '0' && uri[n] <= '9') || uri[n] == '+' || uri[n] == '-' || uri[n] == '.'))) n++;
+    while ((uri[n] >= 'a' && uri[n] <= 'z') || (uri[n] >= 'A' && uri[n] <= 'Z') ||
+           (n && ((uri[n] >= '0' && uri[n] <= '9') || uri[n] == '+' || uri[n] == '-' || uri[n] == '.')))
+        n++;
     return n > 1 && strncmp(uri + n, "://", 3) == 0 ? n : 0;
 }
 
@@ -166,7 +171,9 @@ pennon_status pennon_store_open(const char *uri, const pennon_store_options *opt
     if (st == PENNON_OK) st = store_resolve(&c, uri, &shared, &path, &local);
     if (st == PENNON_OK && shared->scheme[0] == '\0') {
         char *root = mem_printf(c.mem, &local, "/%s", path);
-        st = !root ? local.code : !o.create && access(root, F_OK) != 0 ? error_set_errno(&local, errno, "'%s'", root) : local_store_new(c.runtime, root, out, &local);
+        st = !root                                  ? local.code
+             : !o.create && access(root, F_OK) != 0 ? error_set_errno(&local, errno, "'%s'", root)
+                                                    : local_store_new(c.runtime, root, out, &local);
         mem_free(c.mem, root);
     } else if (st == PENNON_OK) {
         st = memory_store_new(runtime_base_mem(c.runtime), out, &local);

@@ -290,7 +290,13 @@ struct blob_layout_message {
     size_t n_layers;
     struct bytes unknown;
 };
-enum { LAYOUT_MINI_BLOCK_PAGE = 1, LAYOUT_CONSTANT_PAGE = 2, LAYOUT_FULL_ZIP_PAGE = 3, LAYOUT_BLOB_PAGE = 4, LAYOUT_SPARSE_PAGE = 5 };
+enum {
+    LAYOUT_MINI_BLOCK_PAGE = 1,
+    LAYOUT_CONSTANT_PAGE = 2,
+    LAYOUT_FULL_ZIP_PAGE = 3,
+    LAYOUT_BLOB_PAGE = 4,
+    LAYOUT_SPARSE_PAGE = 5
+};
 struct page_layout_message {
     uint32_t which; /* LAYOUT_*_PAGE */
     struct mini_block_message *mini_block;
@@ -300,8 +306,8 @@ struct page_layout_message {
     struct bytes sparse;
     struct bytes unknown;
 };
-extern const struct wire_message compression_table, ce_table, mini_block_table, full_zip_table, constant_layout_table, blob_layout_table,
-    page_layout_table;
+extern const struct wire_message compression_table, ce_table, mini_block_table, full_zip_table, constant_layout_table,
+    blob_layout_table, page_layout_table;
 
 /* ---- lance.encodings (2.0) ---- */
 

@@ -4,10 +4,12 @@
 
 #define F WIRE_FIELD
 
-static const struct wire_field any_fields[] = {F(struct any_message, 1, WIRE_BYTES, type_url), F(struct any_message, 2, WIRE_BYTES, value)};
+static const struct wire_field any_fields[] = {F(struct any_message, 1, WIRE_BYTES, type_url),
+                                               F(struct any_message, 2, WIRE_BYTES, value)};
 WIRE_TABLE(any_table, struct any_message, "Any", any_fields);
 
-static const struct wire_field map_entry_fields[] = {F(struct map_entry, 1, WIRE_BYTES, key), F(struct map_entry, 2, WIRE_BYTES, value)};
+static const struct wire_field map_entry_fields[] = {F(struct map_entry, 1, WIRE_BYTES, key),
+                                                     F(struct map_entry, 2, WIRE_BYTES, value)};
 WIRE_TABLE(map_entry_table, struct map_entry, "map entry", map_entry_fields);
 
 static const struct wire_field timestamp_fields[] = {F(struct timestamp_message, 1, WIRE_I64, seconds),
@@ -234,7 +236,8 @@ static const struct wire_field buffer_fields[] = {F(struct buffer_message, 1, WI
                                                   F(struct buffer_message, 2, WIRE_U32, buffer_type)};
 static WIRE_TABLE(buffer_table, struct buffer_message, "Buffer", buffer_fields);
 
-static const struct wire_field scheme_fields[] = {F(struct scheme_message, 1, WIRE_BYTES, scheme), WIRE_OPT(struct scheme_message, 2, WIRE_I32, level)};
+static const struct wire_field scheme_fields[] = {F(struct scheme_message, 1, WIRE_BYTES, scheme),
+                                                  WIRE_OPT(struct scheme_message, 2, WIRE_I32, level)};
 static WIRE_TABLE(scheme_table, struct scheme_message, "Compression", scheme_fields);
 
 static const struct wire_field ae_flat_fields[] = {F(struct ae_flat_message, 1, WIRE_U64, bits_per_value),

@@ -20,13 +20,13 @@
 #define WIRE_MAX_DEPTH 64u
 
 enum wire_kind {
-    WIRE_U32, /* uint32, enum: uint32_t */
-    WIRE_U64, /* uint64_t */
-    WIRE_I32, /* int32: int32_t, sign extended on the wire */
-    WIRE_I64, /* int64_t */
-    WIRE_BOOL, /* bool */
+    WIRE_U32,    /* uint32, enum: uint32_t */
+    WIRE_U64,    /* uint64_t */
+    WIRE_I32,    /* int32: int32_t, sign extended on the wire */
+    WIRE_I64,    /* int64_t */
+    WIRE_BOOL,   /* bool */
     WIRE_DOUBLE, /* double, 8 bytes on the wire */
-    WIRE_BYTES, /* bytes and string: struct bytes */
+    WIRE_BYTES,  /* bytes and string: struct bytes */
     WIRE_MESSAGE /* singular: pointer, NULL = absent; repeated: contiguous structs */
 };
 
@@ -49,25 +49,47 @@ struct wire_field {
 };
 
 struct wire_message {
-    const char *name; /* for error texts */
+    const char *name;                /* for error texts */
     const struct wire_field *fields; /* in tag order */
     uint16_t n_fields;
     uint16_t unknown; /* offset of a `struct bytes` with the raw unknown fields */
     size_t size;      /* of the struct */
 };
 
-#define WIRE_FIELD(type, tag, kind, member) {(tag), (kind), WIRE_SINGULAR, offsetof(type, member), 0, NULL}
-#define WIRE_SUB(type, tag, member, sub) {(tag), WIRE_MESSAGE, WIRE_SINGULAR, offsetof(type, member), 0, (sub)}
-#define WIRE_OPT(type, tag, kind, member) {(tag), (kind), WIRE_OPTIONAL, offsetof(type, member), offsetof(type, has_##member), NULL}
-#define WIRE_LIST(type, tag, kind, member) {(tag), (kind), WIRE_REPEATED, offsetof(type, member), offsetof(type, n_##member), NULL}
-#define WIRE_SUBS(type, tag, member, sub) {(tag), WIRE_MESSAGE, WIRE_REPEATED, offsetof(type, member), offsetof(type, n_##member), (sub)}
-#define WIRE_ONE(type, tag, kind, member, which) {(tag), (kind), WIRE_ONEOF, offsetof(type, member), offsetof(type, which), NULL}
-#define WIRE_ONE_SUB(type, tag, member, which, sub) {(tag), WIRE_MESSAGE, WIRE_ONEOF, offsetof(type, member), offsetof(type, which), (sub)}
+#define WIRE_FIELD(type, tag, kind, member)                           \
+    {                                                                 \
+        (tag), (kind), WIRE_SINGULAR, offsetof(type, member), 0, NULL \
+    }
+#define WIRE_SUB(type, tag, member, sub)                                     \
+    {                                                                        \
+        (tag), WIRE_MESSAGE, WIRE_SINGULAR, offsetof(type, member), 0, (sub) \
+    }
+#define WIRE_OPT(type, tag, kind, member)                                                        \
+    {                                                                                            \
+        (tag), (kind), WIRE_OPTIONAL, offsetof(type, member), offsetof(type, has_##member), NULL \
+    }
+#define WIRE_LIST(type, tag, kind, member)                                                     \
+    {                                                                                          \
+        (tag), (kind), WIRE_REPEATED, offsetof(type, member), offsetof(type, n_##member), NULL \
+    }
+#define WIRE_SUBS(type, tag, member, sub)                                                             \
+    {                                                                                                 \
+        (tag), WIRE_MESSAGE, WIRE_REPEATED, offsetof(type, member), offsetof(type, n_##member), (sub) \
+    }
+#define WIRE_ONE(type, tag, kind, member, which)                                       \
+    {                                                                                  \
+        (tag), (kind), WIRE_ONEOF, offsetof(type, member), offsetof(type, which), NULL \
+    }
+#define WIRE_ONE_SUB(type, tag, member, which, sub)                                           \
+    {                                                                                         \
+        (tag), WIRE_MESSAGE, WIRE_ONEOF, offsetof(type, member), offsetof(type, which), (sub) \
+    }
 #define WIRE_TABLE(var, type, text, table) \
     const struct wire_message var = {(text), (table), ARRAY_LEN(table), offsetof(type, unknown), sizeof(type)}
 
 /* Decode into the struct at `out` (msg->size bytes; overwritten). CORRUPT names message and byte offset in `in`; OVER_BUDGET. */
-pennon_status wire_decode(const struct wire_message *msg, struct bytes in, struct arena *arena, void *out, pennon_error *err) CHECKED;
+pennon_status wire_decode(const struct wire_message *msg, struct bytes in, struct arena *arena, void *out,
+                          pennon_error *err) CHECKED;
 
 /* Append the encoded form. Sub-messages over 4 GiB are refused (INVALID_ARGUMENT). */
 pennon_status wire_encode(const struct wire_message *msg, const void *in, struct buf *out, pennon_error *err) CHECKED;
@@ -86,7 +108,10 @@ struct wire_item {
     struct bytes raw;     /* the whole field, key included */
 };
 
-static inline struct wire_cursor wire_cursor_of(struct bytes in) { return (struct wire_cursor){in.data, in.data + in.size, in.data}; }
+static inline struct wire_cursor wire_cursor_of(struct bytes in)
+{
+    return (struct wire_cursor){in.data, in.data + in.size, in.data};
+}
 static inline bool wire_cursor_done(const struct wire_cursor *c) { return c->at == c->end; }
 /* The next field. CORRUPT with the byte offset. */
 pennon_status wire_next(struct wire_cursor *c, struct wire_item *out, pennon_error *err) CHECKED;

@@ -36,7 +36,8 @@ pennon_status wire_next(struct wire_cursor *c, struct wire_item *out, pennon_err
     const uint8_t *first = c->at;
     uint64_t key, n;
     TRY_RETURN(wire_varint(c, &key, err));
-    CHECK_FILE_RETURN(key >> 3 != 0 && key >> 3 < 1u << 29, "protobuf: field number %" PRIu64 " at byte %td", key >> 3, first - c->start);
+    CHECK_FILE_RETURN(key >> 3 != 0 && key >> 3 < 1u << 29, "protobuf: field number %" PRIu64 " at byte %td", key >> 3,
+                      first - c->start);
     *out = (struct wire_item){.tag = (uint32_t)(key >> 3), .type = (uint8_t)(key & 7)};
     size_t left;
     switch (out->type) {
@@ -50,7 +51,8 @@ pennon_status wire_next(struct wire_cursor *c, struct wire_item *out, pennon_err
     case 2:
         TRY_RETURN(wire_varint(c, &n, err));
         left = (size_t)(c->end - c->at);
-        CHECK_FILE_RETURN(n <= left, "protobuf: field %u at byte %td has %" PRIu64 " bytes of %zu", out->tag, first - c->start, n, left);
+        CHECK_FILE_RETURN(n <= left, "protobuf: field %u at byte %td has %" PRIu64 " bytes of %zu", out->tag, first - c->start, n,
+                          left);
         out->payload = bytes_of(c->at, (size_t)n);
         c->at += n;
         break;
@@ -105,7 +107,10 @@ static const struct wire_field *find_field(const struct wire_message *msg, const
     return item->type == 2 && f->rule == WIRE_REPEATED ? f : NULL; /* packed numbers */
 }
 
-static bool is_packed(const struct wire_field *f, const struct wire_item *item) { return item->type == 2 && kind_type(f->kind) != 2; }
+static bool is_packed(const struct wire_field *f, const struct wire_item *item)
+{
+    return item->type == 2 && kind_type(f->kind) != 2;
+}
 
 static void put_number(uint8_t kind, uint64_t v, void *at)
 {
@@ -211,7 +216,8 @@ static pennon_status make_unknown(struct decoder *d, const struct wire_message *
     return PENNON_OK;
 }
 
-static pennon_status decode_message(struct decoder *d, const struct wire_message *msg, struct bytes in, unsigned depth, uint8_t *out);
+static pennon_status decode_message(struct decoder *d, const struct wire_message *msg, struct bytes in, unsigned depth,
+                                    uint8_t *out);
 
 /* A singular or oneof message: merged into the one that is there. */
 static pennon_status decode_sub(struct decoder *d, const struct wire_field *f, struct bytes payload, unsigned depth, uint8_t *at)
@@ -226,7 +232,8 @@ static pennon_status decode_sub(struct decoder *d, const struct wire_field *f, s
     return decode_message(d, f->message, payload, depth + 1, sub);
 }
 
-static pennon_status decode_repeated(struct decoder *d, const struct wire_field *f, const struct wire_item *item, unsigned depth, uint8_t *out)
+static pennon_status decode_repeated(struct decoder *d, const struct wire_field *f, const struct wire_item *item, unsigned depth,
+                                     uint8_t *out)
 {
     size_t n, size = kind_size(f);
     uint8_t *items;
@@ -252,7 +259,8 @@ static pennon_status decode_repeated(struct decoder *d, const struct wire_field 
     return PENNON_OK;
 }
 
-static pennon_status decode_field(struct decoder *d, const struct wire_field *f, const struct wire_item *item, unsigned depth, uint8_t *out)
+static pennon_status decode_field(struct decoder *d, const struct wire_field *f, const struct wire_item *item, unsigned depth,
+                                  uint8_t *out)
 {
     if (f->rule == WIRE_REPEATED) return decode_repeated(d, f, item, depth, out);
     if (f->kind == WIRE_MESSAGE) {
@@ -298,9 +306,11 @@ static pennon_status fill_pass(struct decoder *d, const struct wire_message *msg
     return PENNON_OK;
 }
 
-static pennon_status decode_message(struct decoder *d, const struct wire_message *msg, struct bytes in, unsigned depth, uint8_t *out)
+static pennon_status decode_message(struct decoder *d, const struct wire_message *msg, struct bytes in, unsigned depth,
+                                    uint8_t *out)
 {
-    if (depth > WIRE_MAX_DEPTH) return error_set(d->err, PENNON_CORRUPT, "protobuf: %s is nested more than %u deep", msg->name, WIRE_MAX_DEPTH);
+    if (depth > WIRE_MAX_DEPTH)
+        return error_set(d->err, PENNON_CORRUPT, "protobuf: %s is nested more than %u deep", msg->name, WIRE_MAX_DEPTH);
     if (in.size == 0) return PENNON_OK;
     struct counts counts;
     pennon_status st = count_pass(d, msg, in, &counts);

@@ -89,11 +89,13 @@ static void read_table(struct world *w, int64_t *rows, int64_t *sum)
     struct column_plan *plan;
     struct ArrowArrayStream stream;
     struct ArrowArray batch;
-    assert_int_equal(column_plan_new(s, NULL, 0, true, false, false, BLOB_AS_DESCRIPTOR, false, w->c.mem, &plan, &w->err), PENNON_OK);
+    assert_int_equal(column_plan_new(s, NULL, 0, true, false, false, BLOB_AS_DESCRIPTOR, false, w->c.mem, &plan, &w->err),
+                     PENNON_OK);
     const struct fragment *fragments[64];
     assert_true(s->n_fragments <= 64);
     for (size_t i = 0; i < s->n_fragments; i++) fragments[i] = &s->fragments[i];
-    struct scan_spec spec = {.limit = UINT64_MAX, .batch_rows = 100, .ordered = true, .fragments = fragments, .n_fragments = s->n_fragments};
+    struct scan_spec spec = {
+        .limit = UINT64_MAX, .batch_rows = 100, .ordered = true, .fragments = fragments, .n_fragments = s->n_fragments};
     assert_int_equal(scan_open(&w->c, s, fc, plan, &spec, &stream, &w->err), PENNON_OK);
     *rows = 0;
     for (;;) {
@@ -151,7 +153,8 @@ static void assert_old_or_new(struct world *w, const struct scenario *s, bool mu
     read_table(w, &rows, &sum);
     bool is_new = rows == s->new_rows && sum == s->new_sum, is_old = rows == s->old_rows && sum == s->old_sum;
     if (!(is_new || (is_old && !must_be_new))) {
-        fail_msg("%s at call %llu of mode %d: %lld rows, sum %lld", what, (unsigned long long)call, s->mode, (long long)rows, (long long)sum);
+        fail_msg("%s at call %llu of mode %d: %lld rows, sum %lld", what, (unsigned long long)call, s->mode, (long long)rows,
+                 (long long)sum);
     }
 }
 
@@ -184,8 +187,9 @@ static void test_crash_write__failures_at_every_call(void **state)
     static const struct {
         enum fault_kind kind;
         const char *name;
-    } kinds[] = {{FAULT_FAIL, "failure"}, {FAULT_TORN_WRITE, "torn write"}, {FAULT_ENOSPC, "no space"}, {FAULT_EMFILE, "too many files"},
-                 {FAULT_READ_ONLY, "read only"}, {FAULT_SHORT_READ, "short read"}, {FAULT_LOST_REPLY, "lost reply"}};
+    } kinds[] = {{FAULT_FAIL, "failure"},          {FAULT_TORN_WRITE, "torn write"}, {FAULT_ENOSPC, "no space"},
+                 {FAULT_EMFILE, "too many files"}, {FAULT_READ_ONLY, "read only"},   {FAULT_SHORT_READ, "short read"},
+                 {FAULT_LOST_REPLY, "lost reply"}};
     for (size_t k = 0; k < ARRAY_LEN(scenarios); k++) {
         const struct scenario *s = &scenarios[k];
         uint64_t calls = count_calls(s);

@@ -50,8 +50,14 @@ static void open_local(struct fixture *f)
     assert_int_equal(local_store_new(f->c.runtime, f->folder, &f->store, &f->err), PENNON_OK);
 }
 
-static void open_memory(struct fixture *f) { assert_int_equal(memory_store_new(runtime_base_mem(f->c.runtime), &f->store, &f->err), PENNON_OK); }
-static void open_fault(struct fixture *f) { assert_int_equal(fault_store_new(runtime_base_mem(f->c.runtime), &f->store, &f->err), PENNON_OK); }
+static void open_memory(struct fixture *f)
+{
+    assert_int_equal(memory_store_new(runtime_base_mem(f->c.runtime), &f->store, &f->err), PENNON_OK);
+}
+static void open_fault(struct fixture *f)
+{
+    assert_int_equal(fault_store_new(runtime_base_mem(f->c.runtime), &f->store, &f->err), PENNON_OK);
+}
 
 typedef void (*open_fn)(struct fixture *f);
 static const open_fn all_stores[] = {open_local, open_memory, open_fault};
@@ -302,7 +308,7 @@ static void test_store_uri__roots_and_paths(void **state)
     UNUSED(state);
     static const struct {
         const char *uri, *path;
-    } cases[] = {{"/a/b/t.lance", "a/b/t.lance"},     {"/a/b/../c/", "a/c"},   {"file:///a/b%20c", "a/b c"},
+    } cases[] = {{"/a/b/t.lance", "a/b/t.lance"},     {"/a/b/../c/", "a/c"},    {"file:///a/b%20c", "a/b c"},
                  {"file-object-store:///x/y", "x/y"}, {"memory://m/t/", "m/t"}, {"/a/b%20c", "a/b%20c"}};
     struct fixture f;
     setup(&f);
