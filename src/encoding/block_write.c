@@ -1,9 +1,9 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /* Block compression: the levels of a page and the items of its dictionary, as official chooses.
  *
- * Levels (u16): at 2.2 run lengths when fewer than half of the levels begin a run; else bit packing, inline up to 1024 levels and
- * out of line above; raw where packing one group gains nothing. The choice looks at all levels of the page and is then applied to
- * each chunk.
+ * Levels (u16): at 2.2 run lengths when fewer than half of the levels begin a run and they are smaller than packed levels; else bit
+ * packing, inline up to 1024 levels and out of line above; raw where packing one group gains nothing. The choice looks at all levels
+ * of the page and is then applied to each chunk.
  *
  * Dictionary items: fixed width of 1 to 8 bytes bit packed; at 2.2 the rest compressed with the configured scheme (lz4 unless said
  * otherwise); else raw. Never run lengths: official's reader does not take them here.
@@ -19,18 +19,26 @@ static bool packing_is_useless(unsigned width, uint64_t n, uint64_t bytes)
     return n <= BITPACK_GROUP && (uint64_t)width * 128 >= bytes;
 }
 
+/* Bytes of the packed form of n levels, raw where packing gains nothing. */
+static uint64_t packed_bytes(unsigned width, uint64_t n)
+{
+    if (packing_is_useless(width, n, n * 2)) return n * 2;
+    return n <= BITPACK_GROUP ? 2 + (uint64_t)width * 128 : outline_bitpack_size(LEVEL_BITS, width, (size_t)n);
+}
+
 pennon_status level_block_choose(const struct page_writer *w, const uint16_t *levels, uint64_t n, struct level_block *out,
                                  pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     const uint64_t runs = w->version >= STORAGE_2_2 ? rle_count_runs(2, levels, (size_t)n) : 0;
+    const unsigned width = bitpack_max_width(LEVEL_BITS, levels, (size_t)n);
     *out = (struct level_block){.form = BLOCK_FLAT};
-    if (w->version >= STORAGE_2_2 && runs < n - runs) {
+    /* A run takes a level and a length; newer releases compare the sizes too. */
+    if (w->version >= STORAGE_2_2 && runs < n - runs && runs * 3 + 8 < packed_bytes(width, n)) {
         out->form = BLOCK_RLE;
         TRY_NEW(out->ce, ce_rle(w->arena, LEVEL_BITS, err));
         goto done;
     }
-    const unsigned width = bitpack_max_width(LEVEL_BITS, levels, (size_t)n);
     if (packing_is_useless(width, n, n * 2)) {
         TRY_NEW(out->ce, ce_flat(w->arena, LEVEL_BITS, err));
     } else if (n <= BITPACK_GROUP) {
