@@ -705,11 +705,12 @@ class Group:
                 start += rows
         return table
 
-    def write_options(self):
+    def write_options(self, columns=1):
         """Options for official's write that go with the batching."""
         if self.batches == "frags":
             return {"max_rows_per_file": max(1, -(-self.rows // 3))}
-        return {"data_cache_bytes": 1 << 12} if self.batches == "pages" else {}
+        # 14.0.2 divides its buffer among the columns; the pages of a column must not depend on its company.
+        return {"data_cache_bytes": (1 << 12) * max(1, columns)} if self.batches == "pages" else {}
 
 
 MAX_COLUMNS = 64
