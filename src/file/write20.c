@@ -49,7 +49,6 @@ pennon_status v20_open_column(struct file_writer *w, struct column_writer *col, 
     switch (f->kind) {
     case FIELD_LIST: return PENNON_OK;
     case FIELD_STRUCT:
-        if (f->n_children == 0) return error_set(err, PENNON_NOT_SUPPORTED, "column '%s': structs without fields", f->name);
         col->header = true;
         return PENNON_OK;
     case FIELD_MAP:
@@ -112,26 +111,36 @@ static struct array20_batch column_slots(const struct file_writer *w, const stru
 
 /* ---- nulls of structs ---- */
 
-static pennon_status check_structs(const struct field *f, const struct ArrowArray *a, uint64_t start, uint64_t count,
-                                   pennon_error *err)
+static uint64_t count_nulls(const struct ArrowArray *a, uint64_t start, uint64_t count)
 {
-    if (f->kind != FIELD_STRUCT && f->kind != FIELD_PACKED_STRUCT && f->kind != FIELD_LIST) return PENNON_OK;
-    const uint8_t *valid = a->null_count ? a->buffers[0] : NULL;
-    if (f->kind != FIELD_LIST && valid && bits_count(valid, (uint64_t)a->offset + start, count) < count) {
-        return error_set(err, PENNON_INVALID_ARGUMENT,
-                         "column '%s' has null structs, which version 2.0 cannot hold: allow the loss, or use version 2.1 or later",
-                         f->name);
-    }
+    const uint8_t *valid = a->null_count && a->n_buffers ? a->buffers[0] : NULL;
+    return valid ? count - bits_count(valid, (uint64_t)a->offset + start, count) : 0;
+}
+
+static pennon_status loss(const struct field *f, const char *what, pennon_error *err)
+{
+    return error_set(err, PENNON_INVALID_ARGUMENT, "field '%s' has %s, which version 2.0 cannot hold: allow the loss, or use version 2.1 or later", f->name, what);
+}
+
+static pennon_status check_structs(const struct field *f, const struct ArrowArray *a, uint64_t start, uint64_t count, pennon_error *err)
+{
+    bool packed = f->kind == FIELD_PACKED_STRUCT;
+    if (f->kind != FIELD_STRUCT && !packed && f->kind != FIELD_LIST) return PENNON_OK;
+    if (f->kind != FIELD_LIST && count_nulls(a, start, count)) return loss(f, "null structs", err);
     child_slots(f, a, &start, &count);
-    for (size_t i = 0; i < f->n_children && f->kind != FIELD_PACKED_STRUCT; i++)
-        TRY_RETURN(check_structs(f->children[i], a->children[i], start, count, err));
+    for (size_t i = 0; i < f->n_children; i++) {
+        if (packed && count_nulls(a->children[i], start, count)) return loss(f->children[i], "nulls inside a packed struct", err);
+        if (!packed) TRY_RETURN(check_structs(f->children[i], a->children[i], start, count, err));
+    }
     return PENNON_OK;
 }
 
 pennon_status v20_check_batch(const struct file_writer *w, const struct ArrowArray *batch, pennon_error *err)
 {
     for (size_t i = 0; i < w->schema->n_fields; i++) {
-        TRY_RETURN(check_structs(w->schema->fields[i], batch->children[i], (uint64_t)batch->offset, (uint64_t)batch->length, err));
+        const struct field *f = w->schema->fields[i];
+        pennon_status st = check_structs(f, batch->children[i], (uint64_t)batch->offset, (uint64_t)batch->length, err);
+        if (st != PENNON_OK) return error_prefix(err, "column '%s'", f->name);
     }
     return PENNON_OK;
 }
