@@ -48,9 +48,7 @@ pennon_status v20_open_column(struct file_writer *w, struct column_writer *col, 
     page_options_init(&col->options);
     switch (f->kind) {
     case FIELD_LIST: return PENNON_OK;
-    case FIELD_STRUCT:
-        col->header = true;
-        return PENNON_OK;
+    case FIELD_STRUCT: col->header = true; return PENNON_OK;
     case FIELD_MAP:
     case FIELD_FSL_STRUCT:
     case FIELD_BLOB_V2:
@@ -119,10 +117,13 @@ static uint64_t count_nulls(const struct ArrowArray *a, uint64_t start, uint64_t
 
 static pennon_status loss(const struct field *f, const char *what, pennon_error *err)
 {
-    return error_set(err, PENNON_INVALID_ARGUMENT, "field '%s' has %s, which version 2.0 cannot hold: allow the loss, or use version 2.1 or later", f->name, what);
+    return error_set(err, PENNON_INVALID_ARGUMENT,
+                     "field '%s' has %s, which version 2.0 cannot hold: allow the loss, or use version 2.1 or later", f->name,
+                     what);
 }
 
-static pennon_status check_structs(const struct field *f, const struct ArrowArray *a, uint64_t start, uint64_t count, pennon_error *err)
+static pennon_status check_structs(const struct field *f, const struct ArrowArray *a, uint64_t start, uint64_t count,
+                                   pennon_error *err)
 {
     bool packed = f->kind == FIELD_PACKED_STRUCT;
     if (f->kind != FIELD_STRUCT && !packed && f->kind != FIELD_LIST) return PENNON_OK;
