@@ -86,7 +86,7 @@ typedef struct pennon_store_options {
 
 PENNON_EXPORT void pennon_store_options_init(pennon_store_options *options);
 
-/* The store with the root `uri`: a path, file://, file-object-store://, or memory:// (one store a runtime). NOT_SUPPORTED names
+/* The store with the root `uri`: a path, file://, file-object-store://, or memory:// (one store a runtime, that of the tables at memory:// URIs). NOT_SUPPORTED names
  * any other scheme. One reference; free with pennon_store_free. Thread safe. */
 PENNON_EXPORT PENNON_CHECKED pennon_status pennon_store_open(const char *uri, const pennon_store_options *options,
                                                              pennon_store **out, pennon_error *err);

@@ -156,6 +156,15 @@ char *store_uri(struct mem *m, const pennon_store *store, const char *path, penn
     return mem_printf(m, err, "%s://%s", store->scheme, path);
 }
 
+/* The runtime's memory store, which datasets and files at memory:// URIs live in. It has one root. */
+static pennon_status open_memory(const struct call *c, const char *uri, pennon_store **out, pennon_error *err)
+{
+    if (strcmp(uri, "memory://") != 0) {
+        return error_set(err, PENNON_INVALID_ARGUMENT, "'%s': the memory store has one root; open memory:// and put folders into the paths", uri);
+    }
+    return shared_store(c, RUNTIME_SLOT_MEMORY_STORE, make_memory, out, err);
+}
+
 pennon_status pennon_store_open(const char *uri, const pennon_store_options *options, pennon_store **out, pennon_error *err)
 {
     pennon_error local;
@@ -168,15 +177,16 @@ pennon_status pennon_store_open(const char *uri, const pennon_store_options *opt
     pennon_status st = options_read(&o, sizeof o, options, "pennon_store_options", &local);
     if (st == PENNON_OK && !out) st = error_set(&local, PENNON_INVALID_ARGUMENT, "out is NULL");
     if (st == PENNON_OK) st = call_begin(&c, o.call, &local);
-    if (st == PENNON_OK) st = store_resolve(&c, uri, &shared, &path, &local);
-    if (st == PENNON_OK && shared->scheme[0] == '\0') {
-        char *root = mem_printf(c.mem, &local, "/%s", path);
-        st = !root                                  ? local.code
-             : !o.create && access(root, F_OK) != 0 ? error_set_errno(&local, errno, "'%s'", root)
-                                                    : local_store_new(c.runtime, root, out, &local);
-        mem_free(c.mem, root);
+    bool memory = uri && scheme_is(uri, scheme_length(uri), "memory");
+    if (st == PENNON_OK && memory) {
+        st = open_memory(&c, uri, out, &local);
     } else if (st == PENNON_OK) {
-        st = memory_store_new(runtime_base_mem(c.runtime), out, &local);
+        st = store_resolve(&c, uri, &shared, &path, &local);
+        char *root = st == PENNON_OK ? mem_printf(c.mem, &local, "/%s", path) : NULL;
+        if (st == PENNON_OK) {
+            st = !root ? local.code : !o.create && access(root, F_OK) != 0 ? error_set_errno(&local, errno, "'%s'", root) : local_store_new(c.runtime, root, out, &local);
+        }
+        mem_free(c.mem, root);
     }
     pennon_store_free(shared);
     mem_free(c.mem, path);
