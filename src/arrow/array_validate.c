@@ -200,6 +200,21 @@ static pennon_status check_texts(const struct array_view *v, pennon_error *err)
     return PENNON_OK;
 }
 
+pennon_status array_check_texts(const struct ArrowSchema *schema, const struct ArrowArray *array, pennon_error *err)
+{
+    struct array_view v;
+    if (schema->format[0] == 'u' || schema->format[0] == 'U') {
+        TRY_RETURN(array_view_init(&v, schema, array, err));
+        if (check_texts(&v, err) != PENNON_OK) {
+            err->code = PENNON_CORRUPT;
+            return error_kind(err, "CorruptFile");
+        }
+    }
+    if (schema->dictionary) TRY_RETURN(array_check_texts(schema->dictionary, array->dictionary, err));
+    for (int64_t i = 0; i < schema->n_children; i++) TRY_RETURN(array_check_texts(schema->children[i], array->children[i], err));
+    return PENNON_OK;
+}
+
 static pennon_status check_views(const struct array_view *v, pennon_error *err)
 {
     int64_t n = view_data_buffers(v->array);

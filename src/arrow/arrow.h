@@ -253,6 +253,8 @@ enum array_validate_level {
  * accepted here (array_check_nullable refuses them). null_count of -1 is accepted; other wrong counts are refused by FULL. */
 pennon_status array_validate(const struct ArrowSchema *schema, const struct ArrowArray *array, enum array_validate_level level,
                              pennon_error *err) CHECKED;
+/* Only the texts of an array whose shape and offsets are right: CORRUPT naming the field and row that is no UTF-8. O(bytes of texts). */
+pennon_status array_check_texts(const struct ArrowSchema *schema, const struct ArrowArray *array, pennon_error *err) CHECKED;
 /* INVALID_ARGUMENT naming the first non-nullable field that has a null under a valid parent. O(values of validity). */
 pennon_status array_check_nullable(const struct ArrowSchema *schema, const struct ArrowArray *array, pennon_error *err) CHECKED;
 

@@ -152,7 +152,12 @@ bool utf8_valid(const uint8_t *text, size_t n)
 {
     size_t i = 0;
     while (i < n) {
-        /* Runs of ASCII, eight bytes at a time. */
+        /* Runs of ASCII, many bytes at a time. */
+        while (n - i >= 32) {
+            uint64_t any = load_u64(text + i) | load_u64(text + i + 8) | load_u64(text + i + 16) | load_u64(text + i + 24);
+            if ((any & 0x8080808080808080u) != 0) break;
+            i += 32;
+        }
         while (n - i >= 8 && (load_u64(text + i) & 0x8080808080808080u) == 0) i += 8;
         if (i == n) break;
         size_t size = utf8_sequence(text + i, n - i);

@@ -160,7 +160,8 @@ char *store_uri(struct mem *m, const pennon_store *store, const char *path, penn
 static pennon_status open_memory(const struct call *c, const char *uri, pennon_store **out, pennon_error *err)
 {
     if (strcmp(uri, "memory://") != 0) {
-        return error_set(err, PENNON_INVALID_ARGUMENT, "'%s': the memory store has one root; open memory:// and put folders into the paths", uri);
+        return error_set(err, PENNON_INVALID_ARGUMENT,
+                         "'%s': the memory store has one root; open memory:// and put folders into the paths", uri);
     }
     return shared_store(c, RUNTIME_SLOT_MEMORY_STORE, make_memory, out, err);
 }
@@ -184,7 +185,9 @@ pennon_status pennon_store_open(const char *uri, const pennon_store_options *opt
         st = store_resolve(&c, uri, &shared, &path, &local);
         char *root = st == PENNON_OK ? mem_printf(c.mem, &local, "/%s", path) : NULL;
         if (st == PENNON_OK) {
-            st = !root ? local.code : !o.create && access(root, F_OK) != 0 ? error_set_errno(&local, errno, "'%s'", root) : local_store_new(c.runtime, root, out, &local);
+            st = !root                                  ? local.code
+                 : !o.create && access(root, F_OK) != 0 ? error_set_errno(&local, errno, "'%s'", root)
+                                                        : local_store_new(c.runtime, root, out, &local);
         }
         mem_free(c.mem, root);
     }

@@ -132,8 +132,28 @@ static uint32_t next(uint64_t *seed)
 /* One byte, or one little-endian number, becomes another that is likely to hurt. */
 static void change(uint8_t *at, size_t n, uint64_t *seed)
 {
-    static const uint64_t numbers[] = {0, 1, 2, 7, 8, 127, 128, 255, 256, 1023, 1024, 4095, 4096, 32767, 65535, 65536, INT32_MAX, UINT32_MAX,
-                                       (uint64_t)1 << 40, INT64_MAX, UINT64_MAX, UINT64_MAX - 7};
+    static const uint64_t numbers[] = {0,
+                                       1,
+                                       2,
+                                       7,
+                                       8,
+                                       127,
+                                       128,
+                                       255,
+                                       256,
+                                       1023,
+                                       1024,
+                                       4095,
+                                       4096,
+                                       32767,
+                                       65535,
+                                       65536,
+                                       INT32_MAX,
+                                       UINT32_MAX,
+                                       (uint64_t)1 << 40,
+                                       INT64_MAX,
+                                       UINT64_MAX,
+                                       UINT64_MAX - 7};
     if (n == 0) return;
     const size_t i = next(seed) % n;
     const size_t width = (size_t)1 << next(seed) % 4;
@@ -182,13 +202,17 @@ static size_t change_metadata(uint8_t *data, size_t size, size_t max_size, uint6
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned from)
 {
     uint64_t seed = from * UINT64_C(0x9e3779b97f4a7c15) + 1;
-    if (size < FOOTER || memcmp(data + size - 4, "LANC", 4) != 0 || next(&seed) % 20 == 0) return LLVMFuzzerMutate(data, size, max_size);
+    if (size < FOOTER || memcmp(data + size - 4, "LANC", 4) != 0 || next(&seed) % 20 == 0)
+        return LLVMFuzzerMutate(data, size, max_size);
     const uint64_t meta = load_u64(data + size - FOOTER);
     const size_t pages = meta < size - FOOTER ? (size_t)meta : size - FOOTER;
     unsigned times = 1 + next(&seed) % 4;
     while (times-- > 0) {
         switch (next(&seed) % 4) {
-        case 0: change(data + size - FOOTER - (size - FOOTER < 300 ? size - FOOTER : 300), size - FOOTER < 300 ? size - FOOTER : 300, &seed); break;
+        case 0:
+            change(data + size - FOOTER - (size - FOOTER < 300 ? size - FOOTER : 300), size - FOOTER < 300 ? size - FOOTER : 300,
+                   &seed);
+            break;
         case 1: {
             const size_t now = change_metadata(data, size, max_size, &seed);
             if (now) return now;
