@@ -244,6 +244,7 @@ pennon_status put_base64(struct bytes in, struct buf *out, pennon_error *err)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     size_t i = 0;
+    if (in.size == 0) return PENNON_OK;
     if (in.size > SIZE_MAX / 2) return error_set(err, PENNON_OVER_BUDGET, "%zu bytes of binary", in.size);
     TRY_RETURN(buf_grow(out, (in.size + 2) / 3 * 4, err));
     uint8_t *to = out->data + out->size;
@@ -266,6 +267,7 @@ pennon_status put_base64(struct bytes in, struct buf *out, pennon_error *err)
 pennon_status put_hex(struct bytes in, struct buf *out, pennon_error *err)
 {
     static const char digits[] = "0123456789abcdef";
+    if (in.size == 0) return PENNON_OK;
     if (in.size > SIZE_MAX / 2) return error_set(err, PENNON_OVER_BUDGET, "%zu bytes of binary", in.size);
     TRY_RETURN(buf_grow(out, in.size * 2, err));
     for (size_t i = 0; i < in.size; i++) {
