@@ -480,6 +480,21 @@ static pennon_status finish_blob(struct leaf_out *o, struct ArrowArray *out, pen
     return PENNON_OK;
 }
 
+/* Keys of rows that are not null name an item. A page may lack its dictionary, or have another one than its keys were made for. */
+static pennon_status check_keys(const struct leaf_type *t, const uint8_t *keys, uint64_t n, const uint8_t *valid, uint64_t n_items,
+                                pennon_error *err)
+{
+    uint64_t limit = n_items;
+    if (t->signed_keys) limit = min_u64(limit, UINT64_C(1) << (t->width * 8 - 1));
+    for (uint64_t i = 0; i < n; i++) {
+        const uint8_t *at = keys + i * t->width;
+        uint64_t key = t->width == 1 ? *at : t->width == 2 ? load_u16(at) : t->width == 4 ? load_u32(at) : load_u64(at);
+        if (LIKELY(key < limit) || (valid && !bit_get(valid, i))) continue;
+        return error_set(err, PENNON_CORRUPT, "dictionary index %" PRIu64 " of %" PRIu64 " items", key, n_items);
+    }
+    return PENNON_OK;
+}
+
 /* Indices [start, end) with the validity that belongs to them, over dictionary `d`. */
 static pennon_status dictionary_part(struct leaf_out *o, const struct ArrowSchema *schema, size_t d, uint64_t start, uint64_t end,
                                      struct ArrowArray *out, pennon_error *err)
@@ -499,6 +514,8 @@ static pennon_status dictionary_part(struct leaf_out *o, const struct ArrowSchem
         bits_copy(bits, 0, l->validity.data, start, n);
         out->null_count = (int64_t)(n - bits_count(bits, 0, n));
     }
+    uint64_t n_items = d < o->n_dictionaries ? o->dictionaries[d]->n : 0;
+    TRY_RETURN(check_keys(o->type, indices, n, out->null_count ? out->buffers[0] : NULL, n_items, err));
     struct ArrowArray *slot = array_dictionary_slot(out);
     if (!slot) return error_set(err, PENNON_OUT_OF_MEMORY, "no memory for a dictionary");
     if (d < o->n_dictionaries) return leaf_out_finish(o->dictionaries[d], schema->dictionary, slot, err);
