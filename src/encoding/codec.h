@@ -142,6 +142,9 @@ pennon_status fsst_decode_values(const struct fsst_decoder *d, const struct vari
 
 struct fsst_encoder;
 
+/* Memory that training takes, whatever the values. */
+#define FSST_TRAINING_BYTES ((uint64_t)3 << 20)
+
 /* Train on a sample of n values (offsets as in variable_block_encode). The same input gives the same table. */
 pennon_status fsst_train(struct mem *mem, unsigned offset_width, const void *offsets, uint64_t n, const uint8_t *data,
                          struct fsst_encoder **out, pennon_error *err) CHECKED;

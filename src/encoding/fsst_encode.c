@@ -79,6 +79,8 @@ struct trainer {
     uint32_t n_candidates;
 };
 
+_Static_assert(sizeof(struct trainer) + sizeof(struct fsst_encoder) <= FSST_TRAINING_BYTES, "what training takes");
+
 static ALWAYS_INLINE uint64_t mask_of(uint32_t length) { return UINT64_MAX >> (64 - 8 * length); }
 
 static ALWAYS_INLINE uint32_t hash3(uint64_t word)

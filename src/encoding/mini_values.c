@@ -385,11 +385,14 @@ done:
     return st;
 }
 
-bool fsst_is_wanted(const struct page_options *o, const struct leaf_in *in)
+bool fsst_is_wanted(const struct page_writer *w, const struct leaf_in *in)
 {
+    const struct page_options *o = w->options;
+    const uint64_t size = leaf_offset(in, in->n) - leaf_offset(in, 0) + (in->n + 1) * leaf_offset_width(in);
+    /* The training has a fixed size that a small budget may not have: then the texts stay as they are. */
+    if (mem_available(w->mem) < FSST_TRAINING_BYTES + 3 * size) return false;
     if (o->compression == PAGE_COMPRESSION_FSST) return true;
     if (o->compression != PAGE_COMPRESSION_AUTO || o->binary) return false;
-    const uint64_t size = leaf_offset(in, in->n) - leaf_offset(in, 0) + (in->n + 1) * leaf_offset_width(in);
     return size >= FSST_MIN_BYTES && leaf_max_length(in) >= FSST_MIN_LENGTH;
 }
 
@@ -419,7 +422,7 @@ static pennon_status text_write(const struct page_writer *w, const struct leaf_i
     uint8_t table[FSST_TABLE_SIZE];
     buf_init(&codes, w->mem, BUF_NO_LIMIT);
     buf_init(&offsets, w->mem, BUF_NO_LIMIT);
-    if (!fsst_is_wanted(w->options, in)) {
+    if (!fsst_is_wanted(w, in)) {
         TRY(text_chunks(w, in, out, err));
         goto done;
     }

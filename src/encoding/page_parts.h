@@ -155,7 +155,7 @@ pennon_status mini_values_write(const struct page_writer *w, const struct leaf_i
                                 pennon_error *err) CHECKED;
 
 /* Whether text is to be FSST compressed, and doing it: `out` has the codes, borrowed from the two buffers. */
-bool fsst_is_wanted(const struct page_options *o, const struct leaf_in *in);
+bool fsst_is_wanted(const struct page_writer *w, const struct leaf_in *in);
 pennon_status fsst_encode_leaf(const struct page_writer *w, const struct leaf_in *in, struct buf *codes, struct buf *offsets,
                                struct leaf_in *out, uint8_t table[FSST_TABLE_SIZE], pennon_error *err) CHECKED;
 

@@ -163,7 +163,7 @@ static pennon_status text_values(const struct page_writer *w, const struct leaf_
     }
     TRY_NEW(out->ce, ce_variable(w->arena, (uint64_t)leaf_offset_width(in) * 8, err));
     out->text = *in;
-    if (fsst_is_wanted(o, in)) {
+    if (fsst_is_wanted(w, in)) {
         TRY(fsst_encode_leaf(w, in, &out->bytes, &out->offsets, &out->text, table, err));
         TRY_NEW(out->ce, ce_fsst(w->arena, table, out->ce, err));
     }

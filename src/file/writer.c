@@ -10,6 +10,7 @@
 #define ALIGN 64u
 #define PAGE_BYTES_DEFAULT ((uint64_t)8 << 20)
 #define MAX_PAGE_BYTES_DEFAULT ((uint64_t)32 << 20)
+#define SMALL_BUDGET ((uint64_t)64 << 20) /* below it little is held before pages are written */
 #define FILLER 0x48
 
 /* ---- bytes ---- */
@@ -243,13 +244,18 @@ static pennon_status write_page(struct file_writer *w, struct column_writer *col
     return PENNON_OK;
 }
 
+static void forget_encoded(struct column_writer *col)
+{
+    if (col->encoded.mem) page_set_free(&col->encoded);
+    col->encoded = (struct page_set){0};
+}
+
 pennon_status writer_put_pages(struct file_writer *w, struct column_writer *col, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     for (size_t i = 0; i < col->encoded.n; i++) TRY(write_page(w, col, &col->encoded.pages[i], err));
 done:
-    if (col->encoded.mem) page_set_free(&col->encoded);
-    col->encoded = (struct page_set){0};
+    forget_encoded(col);
     return st;
 }
 
@@ -291,6 +297,18 @@ static void drop_written(struct file_writer *w)
     w->n_held = kept;
 }
 
+/* Encoded side by side the columns did not fit the budget: one after another. */
+static pennon_status flush_singly(struct flush *f, size_t n, pennon_error *err)
+{
+    pennon_error_clear(err);
+    for (size_t i = 0; i < n; i++) forget_encoded(f->due[i]);
+    for (size_t i = 0; i < n; i++) {
+        TRY_RETURN(encode_due(f, i, err));
+        TRY_RETURN(write_column(f->w, f->due[i], err));
+    }
+    return PENNON_OK;
+}
+
 /* Columns that hold more than a page, or all. A few at a time: encoded pages are memory too. */
 static pennon_status flush_columns(const struct call *c, struct file_writer *w, bool all, pennon_error *err)
 {
@@ -306,12 +324,15 @@ static pennon_status flush_columns(const struct call *c, struct file_writer *w, 
         if (wanted[i] && w->columns[i].rows_done < w->rows) f.due[n++] = &w->columns[i];
     }
     struct column_writer **first = f.due;
-    for (size_t at = 0; at < n; at += group) {
+    for (size_t at = 0; at < n && st == PENNON_OK; at += group) {
         size_t count = n - at < group ? n - at : group;
         f.due = first + at;
         st = pool_parallel(call_pool(c), c->threads, count, encode_due, &f, err);
+        if (st == PENNON_OVER_BUDGET && count > 1) {
+            st = flush_singly(&f, count, err);
+            continue;
+        }
         for (size_t i = 0; i < count && st == PENNON_OK; i++) st = write_column(w, f.due[i], err);
-        if (st != PENNON_OK) break;
     }
     f.due = first;
     drop_written(w);
@@ -389,6 +410,34 @@ static pennon_status hold_batch(struct file_writer *w, struct ArrowArray *batch,
     return PENNON_OK;
 }
 
+static pennon_status write_part(const struct call *c, struct file_writer *w, struct ArrowArray *batch, pennon_error *err)
+{
+    TRY_RETURN(call_check(c, err));
+    TRY_RETURN(hold_batch(w, batch, err));
+    uint64_t limit = mem_limit(w->mem);
+    bool tight = w->buffered > limit / (limit < SMALL_BUDGET ? 16 : 4);
+    return flush_columns(c, w, tight, err);
+}
+
+/* Encoding takes a few times the memory of the values: a batch that is large for the budget goes in parts. */
+static pennon_status write_parts(const struct call *c, struct file_writer *w, struct ArrowArray *batch, uint64_t n_parts,
+                                 pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    struct shared_array *shared;
+    uint64_t n = (uint64_t)batch->length, step = max_u64(n / n_parts, 1);
+    TRY_NEW(shared, shared_array_new(batch, w->mem, err));
+    for (uint64_t at = 0; at < n && st == PENNON_OK; at += step) {
+        struct ArrowArray part = {0};
+        TRY(array_slice(&w->arrow, shared, (int64_t)at, (int64_t)min_u64(step, n - at), w->mem, &part, err));
+        st = write_part(c, w, &part, err);
+        array_release(&part);
+    }
+done:
+    shared_array_release(shared);
+    return st;
+}
+
 pennon_status file_writer_write(const struct call *c, struct file_writer *w, struct ArrowArray *batch, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
@@ -396,9 +445,8 @@ pennon_status file_writer_write(const struct call *c, struct file_writer *w, str
     TRY(call_check(c, err));
     TRY(schema_check_nulls(w->schema, batch, err));
     if (w->options.version == STORAGE_2_0 && !w->options.allow_loss) TRY(v20_check_batch(w, batch, err));
-    TRY(hold_batch(w, batch, err));
-    bool tight = w->buffered > mem_limit(w->mem) / 4;
-    TRY(flush_columns(c, w, tight, err));
+    uint64_t n_parts = array_bytes(&w->arrow, batch) / max_u64(mem_limit(w->mem) / 16, 1) + 1;
+    st = n_parts > 1 ? write_parts(c, w, batch, n_parts, err) : write_part(c, w, batch, err);
 done:
     array_release(batch);
     return st;

@@ -82,7 +82,8 @@ static void append_row(struct builder *b, int64_t i, pennon_error *err)
     const int n = snprintf(text, sizeof text, "row %lld of many", (long long)(i * 7919));
     assert_fine(builder_append_int(builder_child(b, 0), i, err), err);
     assert_fine(builder_append_bytes(builder_child(b, 1), bytes_of(text, (size_t)n), err), err);
-    for (int k = 0; k < 32; k++) assert_fine(builder_append_double(builder_child(v, 0), (double)((i * 31 + k) % 1000003) / 7, err), err);
+    for (int k = 0; k < 32; k++)
+        assert_fine(builder_append_double(builder_child(v, 0), (double)((i * 31 + k) % 1000003) / 7, err), err);
     assert_fine(builder_append_row(v, err), err);
     for (int64_t k = 0; k < i % 7; k++) assert_fine(builder_append_int(builder_child(l, 0), i + k, err), err);
     assert_fine(builder_append_row(l, err), err);
@@ -138,7 +139,8 @@ static struct ArrowArrayStream rows_of(struct world *w, int64_t first, int64_t e
     return (struct ArrowArrayStream){source_schema, source_next, source_error, source_release, from};
 }
 
-static pennon_status write_rows(struct world *w, const pennon_call *call, const char *version, struct ArrowArrayStream rows, pennon_dataset **out)
+static pennon_status write_rows(struct world *w, const pennon_call *call, const char *version, struct ArrowArrayStream rows,
+                                pennon_dataset **out)
 {
     pennon_write_options o;
     pennon_write_options_init(&o);
@@ -175,10 +177,9 @@ static pennon_status drain(struct ArrowArrayStream *stream, int64_t *rows, int64
 
 /* ---- budgets ---- */
 
-/* About 180 bytes a row: 40 MiB of rows written and read with 4 MiB. */
-static void write_and_scan(struct world *w, const char *version, int64_t step)
+/* About 180 bytes a row: 230000 of them are 40 MiB, written and read with 4 MiB. */
+static void write_and_scan(struct world *w, const char *version, int64_t n, int64_t step)
 {
-    const int64_t n = 230000;
     pennon_budget *budget = NULL;
     pennon_dataset *ds = NULL;
     struct ArrowArrayStream stream;
@@ -202,10 +203,10 @@ static void write_and_scan(struct world *w, const char *version, int64_t step)
     pennon_budget_free(budget);
 }
 
-static void test_limits_budget__small_batches(void **state) { write_and_scan(*state, "2.1", 4096); }
-static void test_limits_budget__batches_larger_than_it(void **state) { write_and_scan(*state, "2.1", 40000); }
-static void test_limits_budget__storage_2_0(void **state) { write_and_scan(*state, "2.0", 20000); }
-static void test_limits_budget__storage_2_2(void **state) { write_and_scan(*state, "2.2", 20000); }
+static void test_limits_budget__small_batches(void **state) { write_and_scan(*state, "2.1", 230000, 4096); }
+static void test_limits_budget__batches_larger_than_it(void **state) { write_and_scan(*state, "2.1", 80000, 40000); }
+static void test_limits_budget__storage_2_0(void **state) { write_and_scan(*state, "2.0", 60000, 20000); }
+static void test_limits_budget__storage_2_2(void **state) { write_and_scan(*state, "2.2", 60000, 20000); }
 
 /* ---- stopping ---- */
 
