@@ -8,7 +8,7 @@ endif()
 set(test_environment
     "ASAN_OPTIONS=detect_leaks=1:abort_on_error=0:allocator_may_return_null=1:strict_string_checks=1"
     "UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1"
-    "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1")
+    "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:die_after_fork=0")
 
 # One executable a file, named as the file.
 function(pennon_test_program source label seconds)
