@@ -96,10 +96,12 @@ const char *nearest(const char *name, const char *const *names, size_t n)
 int usage_error(const char *fmt, ...)
 {
     va_list args;
-    fputs("pennon: ", stderr);
+    char text[4096]; /* a longer message is cut */
     va_start(args, fmt);
-    vfprintf(stderr, fmt, args);
+    if (vsnprintf(text, sizeof text, fmt, args) < 0) text[0] = '\0';
     va_end(args);
+    fputs("pennon: ", stderr);
+    print_escaped(stderr, text);
     fputc('\n', stderr);
     return EXIT_USAGE;
 }

@@ -1,5 +1,6 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /* The command `pennon`: picks the subcommand, and what all of them share: the call part, errors, opening. */
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,6 +52,9 @@ void print_escaped(FILE *f, const char *text)
     for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
         if (*p < 0x20 || *p == 0x7f) {
             fprintf(f, "\\x%02x", *p);
+        } else if (*p == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0) {
+            /* The second block of control characters, which terminals obey too. */
+            fprintf(f, "\\x%02x", *++p);
         } else {
             fputc(*p, f);
         }
@@ -131,13 +135,18 @@ static bool parse_time(const char *text, int64_t *out)
     if (*p || t.tm_mon < 1 || t.tm_mon > 12 || t.tm_mday < 1 || t.tm_mday > 31 || t.tm_hour > 23 || t.tm_min > 59 || second < 0 ||
         second >= 61)
         return false;
+    if (t.tm_year < 1600 || t.tm_year > 9999) return false;
     t.tm_year -= 1900;
     t.tm_mon -= 1;
     t.tm_sec = (int)second;
     t.tm_isdst = -1;
     /* A time without a zone is local, as in official's. */
-    time_t at = utc ? timegm(&t) : mktime(&t);
-    *out = ((int64_t)at - sign * (zone_h * 3600 + zone_m * 60)) * 1000000000 + (int64_t)((second - (int)second) * 1e9);
+    int64_t at = (int64_t)(utc ? timegm(&t) : mktime(&t)), ns;
+    if (zone_h < 0 || zone_h > 23 || zone_m < 0 || zone_m > 59) return false;
+    at -= sign * (zone_h * 3600 + zone_m * 60);
+    if (__builtin_mul_overflow(at, INT64_C(1000000000), &ns) ||
+        __builtin_add_overflow(ns, (int64_t)((second - (int)second) * 1e9), out))
+        return false;
     return true;
 }
 
@@ -194,6 +203,16 @@ static int unknown_command(const char *name)
                 : usage_error("unknown command '%s'; see pennon --help", name);
 }
 
+/* What was printed arrives, or the command fails. A reader that closed its end has what it wanted. */
+static int flush_output(int code)
+{
+    errno = 0;
+    if (fflush(stdout) == 0 && !ferror(stdout)) return code;
+    if (errno == EPIPE || code != EXIT_OK) return code;
+    fprintf(stderr, "pennon: cannot write standard output: %s\n", errno ? strerror(errno) : "an earlier write failed");
+    return EXIT_FINDINGS;
+}
+
 int main(int argc, char **argv)
 {
     static struct args args;
@@ -217,7 +236,7 @@ int main(int argc, char **argv)
             print_help(commands[i]);
             return EXIT_OK;
         }
-        return commands[i]->run(&args);
+        return flush_output(commands[i]->run(&args));
     }
     return unknown_command(argv[1]);
 }

@@ -64,8 +64,11 @@ pennon_status json_put_text(struct buf *out, struct bytes text, pennon_error *er
         }
         if (ch == '"' || ch == '\\') {
             TRY_RETURN(buf_printf(out, err, "\\%c", ch));
-        } else if (ch < 0x20) {
+        } else if (ch < 0x20 || ch == 0x7f) {
             TRY_RETURN(buf_printf(out, err, "\\u%04x", ch));
+        } else if (ch == 0xc2 && text.data[i + 1] < 0xa0) {
+            /* U+0080 to U+009F: people see these texts, and terminals obey them. */
+            TRY_RETURN(buf_printf(out, err, "\\u%04x", text.data[i + 1]));
         } else {
             TRY_RETURN(buf_append(out, text.data + i, n, err));
         }

@@ -1,0 +1,143 @@
+# Licensed under the Apache License, Version 2.0; see LICENSE.
+"""The command under odd hands: exit codes, suggestions, places that cannot be written, closed pipes, control characters."""
+import os
+import shutil
+import subprocess
+
+import pytest
+
+import pennon
+
+COLUMN = "na\x1b[31mme"
+
+
+def call(*args, **options):
+    """(exit code, stdout, stderr), never by a signal."""
+    done = subprocess.run(pennon.command() + [str(a) for a in args], stdin=subprocess.DEVNULL, timeout=60,
+                          **({"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options))
+    assert done.returncode in range(6), (args, done.returncode, done.stderr)
+    message = done.stderr.decode()
+    assert "Sanitizer" not in message and "runtime error" not in message
+    return done.returncode, (done.stdout or b"").decode(), message
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("cli")
+    (folder / "a.csv").write_text("id,name\n" + "".join(f"{i},name {i}\n" for i in range(30000)))
+    (folder / "odd.csv").write_text(f'id,{COLUMN},"tab\tx","c1\u009bm"\n1,a,b,c\n')
+    for name in ("a", "odd"):
+        code, _, message = call("write", folder / f"{name}.lance", folder / f"{name}.csv")
+        assert code == 0, message
+    return folder
+
+
+def damaged(table, tmp_path, pattern, change):
+    copy = tmp_path / "t.lance"
+    shutil.copytree(table / "a.lance", copy)
+    (path,) = copy.glob(pattern)
+    data = bytearray(path.read_bytes())
+    path.write_bytes(change(data))
+    return copy
+
+
+USAGE = [
+    (), ("sacn", "T"), ("scan",), ("scan", "T", "more"), ("scan", ""), ("scan", "T", "--colums", "id"), ("scan", "T", "--limit"),
+    ("scan", "T", "--limit", "-1"), ("scan", "T", "--limit", "99999999999999999999"), ("scan", "T", "--limit", "1e3"),
+    ("scan", "T", "--batch-size", "0"), ("scan", "T", "--memory", "99999999999G"), ("scan", "T", "--threads", "0"),
+    ("scan", "T", "--format", "xml"), ("scan", "T", "--columns", ","), ("scan", "T", "--columns", "id,id"),
+    ("scan", "T", "--columns", "id."), ("scan", "T", "--columns", "`id"), ("scan", "T", "--version", "0"),
+    ("scan", "T", "--tag", "x", "--branch", "y"), ("scan", "T", "--external-paths", "some"), ("scan", "T", "--blobs", "both"),
+    ("scan", "T", "--as-of", "2026-13-01"), ("scan", "T", "--as-of", "99999999-01-01"),
+    ("scan", "T", "--as-of", "2026-01-01T00:00:00+99999999:00"), ("take", "T"), ("take", "T", "--rows", "x"),
+    ("take", "T", "--rows", "-1"), ("take", "T", "--rows", "30000"), ("take", "T", "--rows", "@/nowhere"), ("take", "T", "--range", "5:2"),
+    ("take", "T", "--rows", "1", "--range", "0:1"), ("write", "U"), ("write", "U", "A", "--mode", "owerwrite"),
+    ("write", "U", "A", "--types", "id=intt"), ("write", "U", "A", "--types", "nope=int32"), ("write", "U", "A", "--delimiter", "ab"),
+    ("write", "U", "A", "--data-storage-version", "3.0"), ("export", "T"), ("export", "T", "x.xyz"),
+]
+
+
+@pytest.mark.parametrize("args", USAGE, ids=" ".join)
+def test_usage_is_2(table, tmp_path, args):
+    places = {"T": table / "a.lance", "U": tmp_path / "u.lance", "A": table / "a.csv"}
+    code, out, message = call(*(places.get(a, a) for a in args), cwd=tmp_path)
+    assert code == 2 and not out and message, (code, message)
+    assert not (tmp_path / "u.lance").exists()
+
+
+@pytest.mark.parametrize("args", [("scan", "nope.lance"), ("scan", "T", "--version", "99"), ("scan", "T", "--tag", "nope"),
+                                  ("scan", "T", "--branch", "nope"), ("scan", "T", "--fragments", "7"), ("write", "U", "nope.csv"),
+                                  ("write", "T", "A"), ("inspect", "nope.lance")], ids=" ".join)
+def test_missing_or_there_already_is_3(table, tmp_path, args):
+    places = {"T": table / "a.lance", "U": tmp_path / "u.lance", "A": table / "a.csv"}
+    code, out, message = call(*(places.get(a, a) for a in args), cwd=tmp_path)
+    assert code == 3 and not out and message, (code, message)
+    assert not (tmp_path / "u.lance").exists()
+
+
+@pytest.mark.parametrize("pattern,change", [
+    ("data/*", lambda b: b[:-30] + b"xx" + b[-28:]), ("data/*", lambda b: b[:100]), ("data/*", lambda b: b""),
+    ("_versions/*.manifest", lambda b: b[:20]), ("_versions/*.manifest", lambda b: b""), ("_versions/*.manifest", lambda b: b[:-1] + b"x"),
+], ids=["footer", "cut data", "empty data", "cut manifest", "empty manifest", "magic"])
+def test_corrupt_is_4(table, tmp_path, pattern, change):
+    copy = damaged(table, tmp_path, pattern, change)
+    code, _, message = call("scan", copy, "--format", "csv")
+    assert code == 4 and message, (code, message)
+    code, _, _ = call("verify", copy)
+    assert code in (1, 4)
+
+
+def test_a_text_that_is_not_utf8_is_4(table, tmp_path):
+    (tmp_path / "s.csv").write_text("s\n" + "an ordinary text\n" * 3)
+    assert call("write", tmp_path / "s.lance", tmp_path / "s.csv")[0] == 0
+    (path,) = (tmp_path / "s.lance").glob("data/*")
+    data = path.read_bytes()
+    assert b"ordinary" in data
+    path.write_bytes(data.replace(b"ordinary", b"ordi\xffary"))
+    code, _, message = call("scan", tmp_path / "s.lance", "--format", "csv")
+    assert code == 4 and "UTF-8" in message, (code, message)
+
+
+def test_unknown_names_bring_suggestions(table):
+    assert "did you mean 'name'?" in call("scan", table / "a.lance", "--columns", "nmae")[2]
+    assert "did you mean 'scan'?" in call("sacn", table / "a.lance")[2]
+    assert "did you mean --columns?" in call("scan", table / "a.lance", "--colums", "id")[2]
+
+
+@pytest.mark.parametrize("place", ["/nonexistent/x.csv", "/proc/x.csv", "."])
+def test_output_that_cannot_be_written(table, tmp_path, place):
+    code, out, message = call("scan", table / "a.lance", "-o", place, cwd=tmp_path)
+    assert code in (1, 2, 3) and not out and message
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("args", [("info",), ("schema",), ("versions",), ("count",), ("scan",), ("verify",), ("info", "--json"),
+                                  ("scan", "--format", "csv"), ("scan", "--format", "arrow")], ids=" ".join)
+def test_a_full_disk_is_told(table, args):
+    with open("/dev/full", "wb") as full:
+        code, _, message = call(args[0], table / "a.lance", *args[1:], stdout=full)
+    assert code == 1 and "cannot write" in message, (code, message)
+
+
+@pytest.mark.parametrize("form", ["table", "csv", "jsonl", "arrow"])
+def test_a_closed_pipe_is_quiet(table, form):
+    read, write = os.pipe()
+    process = subprocess.Popen(pennon.command() + ["scan", str(table / "a.lance"), "--format", form], stdout=write, stderr=subprocess.PIPE)
+    os.close(write)
+    os.read(read, 10)
+    os.close(read)
+    _, message = process.communicate(timeout=60)
+    assert (process.returncode, message) == (0, b"")
+
+
+def test_control_characters_do_not_reach_the_terminal(table):
+    odd = table / "odd.lance"
+    (data,) = odd.glob("data/*")
+    calls = [("scan", odd), ("schema", odd), ("info", odd), ("schema", odd, "--json"), ("inspect", data),
+             ("scan", odd, "--columns", "na\x1b[31mmf"), ("scan", odd, "--columns", "a\u009bb"), ("ev\x1bil",), ("scan", "ev\x1bil"),
+             ("scan", odd, "--e\x1bvil"), ("scan", odd, "--limit", "\x1b"), ("verify", odd)]
+    for args in calls:
+        _, out, message = call(*args)
+        for c in out + message:
+            assert c == "\n" or (ord(c) >= 32 and ord(c) != 127 and not 128 <= ord(c) < 160) or c == "\t", (args, out, message)
+    assert pennon.scan(odd).column_names == ["id", COLUMN, "tab\tx", "c1\u009bm"]
