@@ -331,6 +331,8 @@ bool bitmap_equal(const uint8_t *a, uint64_t a_offset, const uint8_t *b, uint64_
 void bitmap_and(uint8_t *to, const uint8_t *a, uint64_t a_offset, const uint8_t *b, uint64_t b_offset, uint64_t n);
 /* Is the text well-formed UTF-8? */
 bool utf8_valid(const uint8_t *text, size_t n);
+/* Append a quoted JSON text. Bytes that are no UTF-8 become U+FFFD, control characters escapes. */
+pennon_status json_put_text(struct buf *out, struct bytes text, pennon_error *err) CHECKED;
 
 /* ----------------------------------------------------------------------------------------------------------- kernels
  * All recurse over every type and take inputs with any offset. Results are owned, have offset 0 and exact null counts, no

@@ -51,32 +51,6 @@ pennon_status storage_version_of(const char *text, uint32_t *out, pennon_error *
     return error_set(err, PENNON_INVALID_ARGUMENT, "'%s' is no data storage version; use 2.0, 2.1 or 2.2", text);
 }
 
-pennon_status json_put_text(struct buf *out, struct bytes text, pennon_error *err)
-{
-    TRY_RETURN(buf_append_byte(out, '"', err));
-    for (size_t i = 0; i < text.size;) {
-        uint8_t ch = text.data[i];
-        size_t n = ch < 0x80 ? 1 : ch >= 0xf0 ? 4 : ch >= 0xe0 ? 3 : 2;
-        if (n > text.size - i || !utf8_valid(text.data + i, n)) {
-            TRY_RETURN(buf_printf(out, err, "\\ufffd"));
-            i++;
-            continue;
-        }
-        if (ch == '"' || ch == '\\') {
-            TRY_RETURN(buf_printf(out, err, "\\%c", ch));
-        } else if (ch < 0x20 || ch == 0x7f) {
-            TRY_RETURN(buf_printf(out, err, "\\u%04x", ch));
-        } else if (ch == 0xc2 && text.data[i + 1] < 0xa0) {
-            /* U+0080 to U+009F: people see these texts, and terminals obey them. */
-            TRY_RETURN(buf_printf(out, err, "\\u%04x", text.data[i + 1]));
-        } else {
-            TRY_RETURN(buf_append(out, text.data + i, n, err));
-        }
-        i += n;
-    }
-    return buf_append_byte(out, '"', err);
-}
-
 pennon_status text_out(struct buf *b, char **out, pennon_error *err)
 {
     TRY_RETURN(buf_terminate(b, err));

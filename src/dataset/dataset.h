@@ -51,8 +51,6 @@ pennon_status blob_option(int32_t value, enum blob_handling *out, pennon_error *
 /* STORAGE_ value of a version text ("2.0", "2.1", "2.2", "stable"); INVALID_ARGUMENT, or NOT_SUPPORTED by name. */
 pennon_status storage_version_of(const char *text, uint32_t *out, pennon_error *err) CHECKED;
 
-/* Append a JSON string with quotes; invalid UTF-8 becomes U+FFFD. */
-pennon_status json_put_text(struct buf *out, struct bytes text, pennon_error *err) CHECKED;
 /* Leave the text to the caller (pennon_string_free). */
 pennon_status text_out(struct buf *b, char **out, pennon_error *err) CHECKED;
 

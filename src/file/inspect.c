@@ -28,20 +28,9 @@ pennon_status file_column_stats(const struct call *c, struct file_reader *r, uin
 
 /* ---- JSON ---- */
 
-/* A quoted JSON text; bytes that are no printable ASCII become escapes. */
 static pennon_status put_text(struct buf *out, const char *text, pennon_error *err)
 {
-    TRY_RETURN(buf_append_byte(out, '"', err));
-    for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
-        if (*p == '"' || *p == '\\') {
-            TRY_RETURN(buf_printf(out, err, "\\%c", *p));
-        } else if (*p < 0x20) {
-            TRY_RETURN(buf_printf(out, err, "\\u%04x", *p));
-        } else {
-            TRY_RETURN(buf_append_byte(out, *p, err));
-        }
-    }
-    return buf_append_byte(out, '"', err);
+    return json_put_text(out, bytes_str(text), err);
 }
 
 /* Which field each column belongs to, by the file's own schema. */
