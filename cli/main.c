@@ -108,6 +108,15 @@ void call_teardown(pennon_call *call)
 
 /* ---- opening ---- */
 
+/* The calendar's numbers before they are made struct tm's. */
+static bool plausible(const struct tm *t, double second, int zone_h, int zone_m)
+{
+    bool date =
+        t->tm_year >= 1600 && t->tm_year <= 9999 && t->tm_mon >= 1 && t->tm_mon <= 12 && t->tm_mday >= 1 && t->tm_mday <= 31;
+    bool clock = t->tm_hour >= 0 && t->tm_hour <= 23 && t->tm_min >= 0 && t->tm_min <= 59 && second >= 0 && second < 61;
+    return date && clock && zone_h >= 0 && zone_h <= 23 && zone_m >= 0 && zone_m <= 59;
+}
+
 static bool parse_time(const char *text, int64_t *out)
 {
     struct tm t = {0};
@@ -132,17 +141,13 @@ static bool parse_time(const char *text, int64_t *out)
         if (sscanf(p + 1, "%d:%d%n", &zone_h, &zone_m, &used) != 2) return false;
         p += 1 + used;
     }
-    if (*p || t.tm_mon < 1 || t.tm_mon > 12 || t.tm_mday < 1 || t.tm_mday > 31 || t.tm_hour > 23 || t.tm_min > 59 || second < 0 ||
-        second >= 61)
-        return false;
-    if (t.tm_year < 1600 || t.tm_year > 9999) return false;
+    if (*p || !plausible(&t, second, zone_h, zone_m)) return false;
     t.tm_year -= 1900;
     t.tm_mon -= 1;
     t.tm_sec = (int)second;
     t.tm_isdst = -1;
     /* A time without a zone is local, as in official's. */
     int64_t at = (int64_t)(utc ? timegm(&t) : mktime(&t)), ns;
-    if (zone_h < 0 || zone_h > 23 || zone_m < 0 || zone_m > 59) return false;
     at -= sign * (zone_h * 3600 + zone_m * 60);
     if (__builtin_mul_overflow(at, INT64_C(1000000000), &ns) ||
         __builtin_add_overflow(ns, (int64_t)((second - (int)second) * 1e9), out))
