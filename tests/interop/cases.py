@@ -716,7 +716,9 @@ class Group:
 MAX_COLUMNS = 64
 # Official reads wrong columns behind an empty struct; 14.0.2 does not read a list of structs of fixed size beside
 # other columns (it takes the child rows of its pages for rows).
-ALONE = ("struct_empty", "fsl_struct", "fsl_struct_utf8")
+ALONE = ("struct_empty", "fsl_struct", "fsl_struct_utf8", "fsl_utf8_3")
+# What Pennon refuses although official may accept it: official's readers break on these more often than not.
+PENNON_REFUSES = ("struct_empty", "fsl_utf8_3")
 
 
 def groups(cases):
