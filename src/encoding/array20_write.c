@@ -583,6 +583,34 @@ static pennon_status loss_levels(struct page_maker *m, uint64_t n, const uint16_
     return PENNON_OK;
 }
 
+/* Bytes that lie under nulls are nobody's: leave them out. */
+static pennon_status drop_null_bytes(struct page_maker *m, struct rows20 *r)
+{
+    struct leaf_in *in = &r->in;
+    const uint64_t width = leaf_offset_width(in);
+    uint64_t kept = 0, all = in->n ? leaf_offset(in, in->n) - leaf_offset(in, 0) : 0;
+    for (uint64_t i = 0; i < in->n; i++) kept += row_valid(r, i) ? leaf_bytes(in, i).size : 0;
+    if (kept == all) return PENNON_OK;
+    uint8_t *offsets = arena_calloc(m->arena, (size_t)in->n + 1, (size_t)width, m->err);
+    uint8_t *data = offsets ? arena_alloc(m->arena, (size_t)kept + 1, m->err) : NULL;
+    if (!data) return m->err->code;
+    uint64_t at = 0;
+    for (uint64_t i = 0; i < in->n; i++) {
+        const struct bytes value = row_valid(r, i) ? leaf_bytes(in, i) : bytes_of(NULL, 0);
+        if (value.size > 0) memcpy(data + at, value.data, value.size);
+        at += value.size;
+        if (width == 8) {
+            store_u64(offsets + (i + 1) * 8, at);
+        } else {
+            store_u32(offsets + (i + 1) * 4, (uint32_t)at);
+        }
+    }
+    ASSERT(at == kept);
+    in->offsets = offsets;
+    in->data = data;
+    return PENNON_OK;
+}
+
 static pennon_status gather_values(struct page_maker *m, const struct array20_batch *batches, size_t n,
                                    const struct ArrowArray *const *arrays, const struct level_range *ranges,
                                    const struct dictionary_group *group, struct rows20 *out)
@@ -602,7 +630,8 @@ static pennon_status gather_values(struct page_maker *m, const struct array20_ba
     }
     if (count == 0 || t->kind == LEAF_NULL) return PENNON_OK;
     if (t->kind == LEAF_PACKED && m->column->allow_loss) TRY_RETURN(loss_levels(m, count, &levels));
-    return leaf_gather(m->arena, t, arrays, n, ranges, n, levels, &out->in, m->err);
+    TRY_RETURN(leaf_gather(m->arena, t, arrays, n, ranges, n, levels, &out->in, m->err));
+    return t->kind == LEAF_VARIABLE && out->validity ? drop_null_bytes(m, out) : PENNON_OK;
 }
 
 /* Batches that share a dictionary, or all. */

@@ -1,9 +1,8 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /* Block compression: the levels of a page and the items of its dictionary, as official chooses.
  *
- * Levels (u16): at 2.2 run lengths when fewer than half of the levels begin a run and they are smaller than packed levels; else bit
- * packing, inline up to 1024 levels and out of line above; raw where packing one group gains nothing. The choice looks at all levels
- * of the page and is then applied to each chunk.
+ * Levels (u16): bit packing, inline up to 1024 levels of the page and out of line above; raw where packing one group gains nothing;
+ * at 2.2 run lengths where they are smaller over all chunks of the page. One form serves all chunks.
  *
  * Dictionary items: fixed width of 1 to 8 bytes bit packed; at 2.2 the rest compressed with the configured scheme (lz4 unless said
  * otherwise); else raw. Never run lengths: official's reader does not take them here.
@@ -12,6 +11,7 @@
 #include "encoding/page_parts.h"
 
 #define LEVEL_BITS 16u
+#define RUN_MAX 255u
 
 /* One group of at most 1024 values where packing gains nothing. */
 static bool packing_is_useless(unsigned width, uint64_t n, uint64_t bytes)
@@ -19,35 +19,54 @@ static bool packing_is_useless(unsigned width, uint64_t n, uint64_t bytes)
     return n <= BITPACK_GROUP && (uint64_t)width * 128 >= bytes;
 }
 
-/* Bytes of the packed form of n levels, raw where packing gains nothing. */
-static uint64_t packed_bytes(unsigned width, uint64_t n)
+/* Form of the n levels of a page without run lengths. */
+static enum block_form packed_form(unsigned width, uint64_t n)
 {
-    if (packing_is_useless(width, n, n * 2)) return n * 2;
-    return n <= BITPACK_GROUP ? 2 + (uint64_t)width * 128 : outline_bitpack_size(LEVEL_BITS, width, (size_t)n);
+    if (packing_is_useless(width, n, n * 2)) return BLOCK_FLAT;
+    return n <= BITPACK_GROUP ? BLOCK_INLINE : BLOCK_OUTLINE;
 }
 
-pennon_status level_block_choose(const struct page_writer *w, const uint16_t *levels, uint64_t n, struct level_block *out,
-                                 pennon_error *err)
+/* Bytes of the n levels of a chunk in a form, padded as in the chunk. */
+static uint64_t form_bytes(enum block_form form, unsigned width, const uint16_t *levels, uint64_t n)
+{
+    uint64_t size = 0;
+    switch (form) {
+    case BLOCK_RLE: size = 8 + (rle_count_runs(2, levels, (size_t)n) + n / RUN_MAX) * 3; break;
+    case BLOCK_INLINE: size = n > 0 ? 2 + (uint64_t)bitpack_max_width(LEVEL_BITS, levels, (size_t)n) * 128 : 0; break;
+    case BLOCK_OUTLINE: size = outline_bitpack_size(LEVEL_BITS, width, (size_t)n); break;
+    case BLOCK_FLAT: size = n * 2; break;
+    }
+    return (size + 7) / 8 * 8;
+}
+
+/* Bytes of all chunks in a form. */
+static uint64_t page_bytes_of(enum block_form form, unsigned width, const uint16_t *levels, const uint64_t *counts, size_t n_chunks)
+{
+    uint64_t total = 0;
+    for (size_t c = 0; c < n_chunks; c++) {
+        total += form_bytes(form, width, levels, counts[c]);
+        levels += counts[c];
+    }
+    return total;
+}
+
+pennon_status level_block_choose(const struct page_writer *w, const uint16_t *levels, const uint64_t *counts, size_t n_chunks,
+                                 struct level_block *out, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
-    const uint64_t runs = w->version >= STORAGE_2_2 ? rle_count_runs(2, levels, (size_t)n) : 0;
+    uint64_t n = 0;
+    for (size_t c = 0; c < n_chunks; c++) n += counts[c];
     const unsigned width = bitpack_max_width(LEVEL_BITS, levels, (size_t)n);
-    *out = (struct level_block){.form = BLOCK_FLAT};
-    /* A run takes a level and a length; newer releases compare the sizes too. */
-    if (w->version >= STORAGE_2_2 && runs < n - runs && runs * 3 + 8 < packed_bytes(width, n)) {
+    *out = (struct level_block){.form = packed_form(width, n), .width = width};
+    if (w->version >= STORAGE_2_2 &&
+        page_bytes_of(BLOCK_RLE, 0, levels, counts, n_chunks) < page_bytes_of(out->form, width, levels, counts, n_chunks)) {
         out->form = BLOCK_RLE;
-        TRY_NEW(out->ce, ce_rle(w->arena, LEVEL_BITS, err));
-        goto done;
     }
-    if (packing_is_useless(width, n, n * 2)) {
-        TRY_NEW(out->ce, ce_flat(w->arena, LEVEL_BITS, err));
-    } else if (n <= BITPACK_GROUP) {
-        out->form = BLOCK_INLINE;
-        TRY_NEW(out->ce, ce_inline(w->arena, LEVEL_BITS, err));
-    } else {
-        out->form = BLOCK_OUTLINE;
-        out->width = width;
-        TRY_NEW(out->ce, ce_outline(w->arena, LEVEL_BITS, width, err));
+    switch (out->form) {
+    case BLOCK_RLE: TRY_NEW(out->ce, ce_rle(w->arena, LEVEL_BITS, err)); break;
+    case BLOCK_INLINE: TRY_NEW(out->ce, ce_inline(w->arena, LEVEL_BITS, err)); break;
+    case BLOCK_OUTLINE: TRY_NEW(out->ce, ce_outline(w->arena, LEVEL_BITS, width, err)); break;
+    case BLOCK_FLAT: TRY_NEW(out->ce, ce_flat(w->arena, LEVEL_BITS, err)); break;
     }
 done:
     return st;

@@ -427,14 +427,16 @@ pennon_status dictionary_gather(struct arena *a, const struct leaf_type *type, c
     if (!to) return err->code;
     out->values = to;
     uint64_t at = 0;
+    uint64_t index = 0; /* nulls repeat the index before them, which prolongs its run */
     for (size_t r = 0; r < n_ranges; r++) {
         const struct ArrowArray *keys = arrays[ranges[r].chain];
         const uint32_t *map = group->maps[ranges[r].chain];
         const uint8_t *from = (const uint8_t *)keys->buffers[1] + ((uint64_t)keys->offset + ranges[r].start) * width;
         for (uint64_t i = 0; i < ranges[r].count; i++, at++) {
-            uint64_t index = 0;
-            if (!def || def[at] == 0) index = index_load(width, from + i * width);
-            if (map && (!def || def[at] == 0)) index = map[index];
+            if (!def || def[at] == 0) {
+                index = index_load(width, from + i * width);
+                if (map) index = map[index];
+            }
             index_store(width, to + at * width, index);
         }
     }

@@ -27,8 +27,9 @@ struct mini_writer {
     const struct page_levels *levels;
     const struct mini_values *values;
     struct level_block rep, def;
-    bool large;        /* u32 words and sizes */
-    uint64_t level_at; /* first level of the chunk */
+    bool large;             /* u32 words and sizes */
+    uint64_t level_at;      /* first level of the chunk */
+    uint64_t *level_counts; /* of the chunks; NULL without levels */
     size_t byte_at[VALUE_BUFFERS_MAX];
     struct buf words, chunks, index;
     struct buf rep_bytes, def_bytes; /* of one chunk */
@@ -113,8 +114,7 @@ static pennon_status chunk_write(struct mini_writer *m, size_t chunk, bool *fits
     const struct mini_values *v = m->values;
     const bool last = chunk + 1 == v->n_chunks;
     const size_t start = m->chunks.size;
-    uint64_t n = 0;
-    if (l->rep || l->def) n = chunk_levels(l, m->level_at, v->counts[chunk], last);
+    const uint64_t n = m->level_counts ? m->level_counts[chunk] : 0;
     m->rep_bytes.size = m->def_bytes.size = 0;
     if (l->rep) {
         TRY_RETURN(level_block_write(&m->rep, l->rep + m->level_at, n, &m->rep_bytes, err));
@@ -193,6 +193,7 @@ static void mini_writer_init(struct mini_writer *m, const struct page_writer *w,
 
 static void mini_writer_free(struct mini_writer *m)
 {
+    mem_free(m->w->mem, m->level_counts);
     buf_free(&m->words);
     buf_free(&m->chunks);
     buf_free(&m->index);
@@ -211,6 +212,26 @@ static pennon_status chunks_reserve(struct mini_writer *m, pennon_error *err)
     return buf_reserve(&m->chunks, bytes, err);
 }
 
+/* Count the levels of each chunk, and choose how the levels of the page are compressed. */
+static pennon_status levels_choose(struct mini_writer *m, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    const struct page_levels *l = m->levels;
+    const struct mini_values *v = m->values;
+    uint64_t at = 0;
+    if (!l->rep && !l->def) return PENNON_OK;
+    TRY_NEW(m->level_counts, mem_calloc(m->w->mem, v->n_chunks, sizeof *m->level_counts, err));
+    for (size_t c = 0; c < v->n_chunks; c++) {
+        m->level_counts[c] = chunk_levels(l, at, v->counts[c], c + 1 == v->n_chunks);
+        at += m->level_counts[c];
+    }
+    ASSERT(at == l->n_levels);
+    if (l->rep) TRY(level_block_choose(m->w, l->rep, m->level_counts, v->n_chunks, &m->rep, err));
+    if (l->def) TRY(level_block_choose(m->w, l->def, m->level_counts, v->n_chunks, &m->def, err));
+done:
+    return st;
+}
+
 pennon_status mini_page_write(const struct page_writer *w, const struct leaf_in *in, const struct leaf_in *items,
                               const struct page_levels *levels, struct page_bytes *out, bool *fits, pennon_error *err)
 {
@@ -225,8 +246,7 @@ pennon_status mini_page_write(const struct page_writer *w, const struct leaf_in 
     buf_init(&dictionary, w->mem, BUF_NO_LIMIT);
     ASSERT(in->n == levels->n_values && in->n > 0 && out->n_buffers == 0);
     TRY(mini_values_write(w, in, &values, err));
-    if (levels->rep) TRY(level_block_choose(w, levels->rep, levels->n_levels, &m.rep, err));
-    if (levels->def) TRY(level_block_choose(w, levels->def, levels->n_levels, &m.def, err));
+    TRY(levels_choose(&m, err));
     TRY(chunks_reserve(&m, err));
     for (size_t c = 0; c < values.n_chunks && *fits; c++) TRY(chunk_write(&m, c, fits, err));
     if (!*fits) goto done;

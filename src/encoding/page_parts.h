@@ -121,14 +121,14 @@ struct ce_message *ce_fixed(struct arena *a, const struct leaf_in *in, pennon_er
 
 enum block_form { BLOCK_FLAT, BLOCK_RLE, BLOCK_INLINE, BLOCK_OUTLINE };
 
-/* How the levels of a page are compressed; chosen once, applied to each chunk. */
+/* How the levels of a page are compressed; chosen once, applied to each chunk. `counts`: levels of the n_chunks chunks. */
 struct level_block {
     enum block_form form;
     unsigned width; /* BLOCK_OUTLINE */
     struct ce_message *ce;
 };
-pennon_status level_block_choose(const struct page_writer *w, const uint16_t *levels, uint64_t n, struct level_block *out,
-                                 pennon_error *err) CHECKED;
+pennon_status level_block_choose(const struct page_writer *w, const uint16_t *levels, const uint64_t *counts, size_t n_chunks,
+                                 struct level_block *out, pennon_error *err) CHECKED;
 pennon_status level_block_write(const struct level_block *b, const uint16_t *levels, uint64_t n, struct buf *out,
                                 pennon_error *err) CHECKED;
 /* Items of a dictionary. */

@@ -79,13 +79,13 @@ static pennon_status null_page_write(const struct page_writer *w, const struct p
         TRY(levels_raw(l->def, l->n_levels, &out->buffers[1], err));
     }
     if (w->version >= STORAGE_2_2 && l->rep) {
-        TRY(level_block_choose(w, l->rep, l->n_levels, &block, err));
+        TRY(level_block_choose(w, l->rep, &l->n_levels, 1, &block, err));
         TRY(level_block_write(&block, l->rep, l->n_levels, &out->buffers[0], err));
         constant.rep_compression = block.ce;
         constant.num_rep_values = l->n_levels;
     }
     if (w->version >= STORAGE_2_2 && l->def) {
-        TRY(level_block_choose(w, l->def, l->n_levels, &block, err));
+        TRY(level_block_choose(w, l->def, &l->n_levels, 1, &block, err));
         TRY(level_block_write(&block, l->def, l->n_levels, &out->buffers[1], err));
         constant.def_compression = block.ce;
         constant.num_def_values = l->n_levels;

@@ -1,5 +1,6 @@
 # Licensed under the Apache License, Version 2.0; see LICENSE.
 """The command under test. PENNON names it (a path or a command line); default build/release/pennon."""
+import errno
 import json
 import os
 import shlex
@@ -34,11 +35,21 @@ def command():
     return parts
 
 
+def _start(argv, **options):
+    """subprocess.run; tries again where the machine could not start the process at all (seen: EFAULT from fork under load)."""
+    for last in (False, False, True):
+        try:
+            return subprocess.run(argv, **options)
+        except OSError as error:
+            if last or error.errno not in (errno.EFAULT, errno.EAGAIN):
+                raise
+
+
 def run(*args, stdin=None):
     """stdout of one call, as bytes."""
     argv = command() + [str(a) for a in args]
     try:
-        done = subprocess.run(argv, input=stdin, stdin=subprocess.DEVNULL if stdin is None else None,
+        done = _start(argv, input=stdin, stdin=subprocess.DEVNULL if stdin is None else None,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=TIMEOUT_SECONDS)
     except subprocess.TimeoutExpired:
         raise Failed(argv, 124, f"no end after {TIMEOUT_SECONDS} s") from None

@@ -8,7 +8,7 @@ import refusals
 
 # Hard cases are left out: there is no size of official's to compare with.
 CHOSEN = [case for group in cases.groups(cases.select()) for case in group.cases
-          if case.rows >= 1000 and case.kind not in cases.PENNON_REFUSES and not any(refusals.listed(case.id, who) for who in oracle.NAMES)]
+          if case.rows >= 1000 and not cases.pennon_refuses(case) and not any(refusals.listed(case.id, who) for who in oracle.NAMES)]
 RATIO, CONSTANT = 1.01, 512
 FSST_RATIO = 1.03  # official trains its symbols on a random sample, so its own sizes vary
 
