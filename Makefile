@@ -57,7 +57,7 @@ interop-long: deps-test
 format: deps-test
 	@git ls-files -co --exclude-standard '*.c' '*.h' | xargs clang-format-14 -i
 
-bench: deps
+bench: deps-test
 	@cmake --preset bench >/dev/null
 	@cmake --build build/bench -j $(JOBS)
 	@tools/bench.sh build/bench

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Licensed under the Apache License, Version 2.0; see LICENSE.
-# Runs every benchmark program of a build folder; the output is also kept in <folder>/results.
+# Runs every benchmark program of a build folder, and the one with official Lance beside Pennon; the output is also kept in <folder>/results.
 # Usage: tools/bench.sh BUILD_FOLDER [NAME_PART]
 set -euo pipefail
 folder=$1
@@ -10,10 +10,19 @@ ran=0
 for program in "$folder"/bench/*"$part"*; do
     [ -x "$program" ] && [ -f "$program" ] || continue
     name=$(basename "$program")
+    [ "$name" != beside_table ] || continue # below
     echo "== $name"
     "$program" | tee "$folder/results/$name.txt"
     ran=$((ran + 1))
 done
+case beside_official in *"$part"*)
+    echo "== beside_official"
+    tools/venv.sh
+    build/venv8/bin/python bench/beside_official.py "$folder/bench/beside_table" "$folder/beside" | tee "$folder/results/beside_official.txt"
+    rm -rf "$folder/beside"
+    ran=$((ran + 1))
+    ;;
+esac
 if [ "$ran" -eq 0 ]; then
     echo "bench: no benchmark matches '$part' in $folder/bench" >&2
     exit 1

@@ -243,7 +243,7 @@ static pennon_status take_from_file(const struct call *c, struct file_reader *r,
     TRY_NEW(places, mem_calloc(c->mem, n + 1, sizeof *places, err));
     TRY_NEW(ranges, mem_calloc(c->mem, n + 1, sizeof *ranges, err));
     if (n) memcpy(sorted, rows, n * sizeof *rows);
-    qsort(sorted, n, sizeof *sorted, by_value);
+    if (n > 1) qsort(sorted, n, sizeof *sorted, by_value);
     for (size_t i = 0; i < n; i++) {
         if (sorted[i] >= file_reader_rows(r))
             FAIL(PENNON_INVALID_ARGUMENT, "row %" PRIu64 " of a file of %" PRIu64, sorted[i], file_reader_rows(r));

@@ -420,7 +420,7 @@ static pennon_status build(struct parser *p, struct element *items, size_t n, bo
 {
     if (n > 0x1fffffff) return bad(p, "too many elements");
     if (object) {
-        qsort(items, n, sizeof *items, by_key);
+        if (n > 1) qsort(items, n, sizeof *items, by_key);
         for (size_t i = 1; i < n; i++) {
             if (by_key(&items[i - 1], &items[i]) == 0) {
                 return error_set(p->err, PENNON_INVALID_ARGUMENT, "JSON: key '%.*s' occurs twice in one object",

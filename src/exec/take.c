@@ -171,7 +171,7 @@ pennon_status take_addresses(const struct call *c, struct snapshot *s, struct fi
         t.place[i] = UINT64_MAX;
         sorted = sorted && (i == 0 || addresses[i - 1] <= addresses[i]);
     }
-    if (!sorted) qsort(t.wanted, n, sizeof *t.wanted, by_address);
+    if (!sorted && n > 1) qsort(t.wanted, n, sizeof *t.wanted, by_address);
     TRY(group_rows(&t, err));
     if (plan->uses[SYSTEM_ROW_OFFSET]) TRY(live_starts(c, s, fc, &t.starts, err));
     TRY(pool_parallel(call_pool(c), c->threads, t.n_groups, read_group, &t, err));

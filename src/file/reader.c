@@ -98,7 +98,7 @@ pennon_status fetch_run(const struct call *c, struct file_reader *r, struct fetc
     TRY_NEW(spans, mem_alloc(f->mem, f->n * 2 * sizeof *spans, err));
     TRY_NEW(request_of, mem_alloc(f->mem, f->n * sizeof *request_of, err));
     for (size_t i = 0; i < f->n; i++) order[i] = (struct ordered_range){f->ranges[i], i};
-    qsort(order, f->n, sizeof *order, by_offset);
+    if (f->n > 1) qsort(order, f->n, sizeof *order, by_offset);
     for (size_t i = 0; i < f->n; i++) spans[i] = (struct span){order[i].at.offset, order[i].at.size};
     struct span *requests = spans + f->n;
     size_t n_requests;

@@ -320,7 +320,7 @@ static pennon_status refuse_twins(const struct csv_reader *r, char *const *names
     const char **sorted = mem_calloc(r->mem, r->n_columns, sizeof(*sorted), err);
     if (sorted == NULL) return err->code;
     for (size_t i = 0; i < r->n_columns; i++) sorted[i] = names[i];
-    qsort(sorted, r->n_columns, sizeof(*sorted), compare_names);
+    if (r->n_columns > 1) qsort(sorted, r->n_columns, sizeof(*sorted), compare_names);
     for (size_t i = 1; i < r->n_columns; i++) {
         if (strcmp(sorted[i], sorted[i - 1]) == 0) FAIL(PENNON_INVALID_ARGUMENT, "two columns are named '%.100s'", sorted[i]);
     }

@@ -77,7 +77,7 @@ pennon_status pairs_copy(struct arena *a, const struct field_pair *from, size_t 
     TRY_NEW(sorted, mem_calloc(a->mem, n, sizeof *sorted, err));
     TRY_NEW(pairs, arena_calloc(a, n, sizeof *pairs, err));
     for (size_t i = 0; i < n; i++) sorted[i] = (struct pair_place){from[i], i};
-    qsort(sorted, n, sizeof *sorted, compare_places);
+    if (n > 1) qsort(sorted, n, sizeof *sorted, compare_places);
     for (size_t i = 0; i < n; i++) {
         if (i + 1 < n && bytes_equal(sorted[i].pair.key, sorted[i + 1].pair.key)) continue;
         TRY(bytes_copy(a, sorted[i].pair.key, &pairs[kept].key, err));
@@ -259,7 +259,7 @@ static pennon_status index_names(struct schema *s, pennon_error *err)
     struct name_place *places = mem_calloc(s->mem, s->n_fields, sizeof *places, err);
     if (places == NULL) return err->code;
     for (size_t i = 0; i < s->n_fields; i++) places[i] = (struct name_place){s->fields[i], i};
-    qsort(places, s->n_fields, sizeof *places, compare_names);
+    if (s->n_fields > 1) qsort(places, s->n_fields, sizeof *places, compare_names);
     for (size_t i = 0; i < s->n_fields; i++) s->by_name[i] = places[i].field;
     mem_free(s->mem, places);
     return PENNON_OK;
@@ -375,7 +375,7 @@ pennon_status schema_project_ids(struct mem *m, const struct schema *s, const in
     TRY_NEW(sorted, mem_calloc(m, n, sizeof *sorted, err));
     if (n > 0) {
         memcpy(sorted, ids, n * sizeof *sorted);
-        qsort(sorted, n, sizeof *sorted, compare_i32);
+        if (n > 1) qsort(sorted, n, sizeof *sorted, compare_i32);
     }
     struct id_set set = {sorted, n};
     for (size_t i = 0; i < s->n_fields; i++) {

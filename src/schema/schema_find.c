@@ -37,7 +37,10 @@ const struct field *schema_find_name(const struct schema *s, const char *name)
 
 static int compare_texts(const void *x, const void *y) { return strcmp(*(const char *const *)x, *(const char *const *)y); }
 
-void sort_names(const char **names, size_t n) { qsort(names, n, sizeof *names, compare_texts); }
+void sort_names(const char **names, size_t n)
+{
+    if (n > 1) qsort(names, n, sizeof *names, compare_texts);
+}
 
 /* ---- nearest name ---- */
 
