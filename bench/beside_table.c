@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include <pennon/pennon.h>
+#include "pennon/pennon.h"
 
 #define ROUNDS_MAX 200
 

@@ -79,6 +79,7 @@ def probe(pool, folder, case):
 
 def shortened(reason):
     """Without what changes from run to run: source places, numbers."""
+    reason = re.sub(r", location: Location .*", "", reason)
     reason = re.sub(r",? ?/[\w./-]+:\d+:\d+", "", reason)
     reason = re.sub(r"LanceError\((\w+)\)", r"\1", reason.replace("Encountered internal error. Please file a bug report at "
                     "https://github.com/lance-format/lance/issues. ", "Internal: "))
