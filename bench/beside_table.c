@@ -1,8 +1,10 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /* One operation on a table, over and over in a process of its own; bench/beside_official.py runs it and official Lance in turn.
  *
- * Usage: beside_table open|scan|take|write TABLE ROUNDS [ROWS of take | INPUT of write]
- * Prints a line: median seconds, rows of a round, bytes read and peak memory of the work in bytes. */
+ * Usage: beside_table open|scan|take|write|write-synced TABLE ROUNDS [ROWS of take | INPUT of write]
+ * Prints a line: median seconds, rows of a round, bytes read, peak memory of the work in bytes, and calls for memory of the work (0 without
+ * count_allocations in front). `write` leaves durability to the operating system, as official Lance does. */
+#include <dlfcn.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,8 +72,18 @@ static uint64_t *random_rows(size_t n, uint64_t of, uint64_t *state)
     return rows;
 }
 
-static uint64_t write_once(const char *table, const char *input)
+static uint64_t allocations(void)
 {
+    uint64_t (*count)(void) = NULL;
+    void *found = dlsym(RTLD_DEFAULT, "bench_allocations");
+    if (!found) return 0;
+    memcpy(&count, &found, sizeof count); /* C has no cast from an object's pointer to a function's */
+    return count();
+}
+
+static uint64_t write_once(const char *table, const char *input, bool synced)
+{
+    pennon_call call;
     pennon_error err;
     pennon_write_options options;
     struct ArrowArrayStream stream;
@@ -80,6 +92,9 @@ static uint64_t write_once(const char *table, const char *input)
     const pennon_source source = {.struct_size = sizeof source, .path = input};
     pennon_write_options_init(&options);
     options.mode = PENNON_WRITE_OVERWRITE;
+    pennon_call_init(&call);
+    call.durability = synced ? PENNON_DURABILITY_FULL : PENNON_DURABILITY_NONE;
+    options.call = &call;
     check(pennon_ipc_open(&source, NULL, &stream, &err), &err);
     check(pennon_write(table, &stream, &options, &ds, &err), &err);
     check(pennon_dataset_count_rows(ds, NULL, &rows, &err), &err);
@@ -100,11 +115,12 @@ int main(int argc, char **argv)
     pennon_dataset *ds = NULL;
     struct ArrowArrayStream stream;
     uint64_t rows = 0, live = 0, state = 1;
-    if (argc < 4) return fprintf(stderr, "usage: beside_table open|scan|take|write TABLE ROUNDS [ROWS|INPUT]\n"), 2;
+    if (argc < 4) return fprintf(stderr, "usage: beside_table open|scan|take|write|write-synced TABLE ROUNDS [ROWS|INPUT]\n"), 2;
     const char *what = argv[1], *table = argv[2], *more = argc > 4 ? argv[4] : "0";
     const size_t rounds = strtoul(argv[3], NULL, 10), n = strtoul(more, NULL, 10);
     if (rounds == 0 || rounds > ROUNDS_MAX) return fprintf(stderr, "beside_table: 1 to %d rounds\n", ROUNDS_MAX), 2;
     const uint64_t before = proc_number("/proc/self/status", "VmRSS:"), read_before = proc_number("/proc/self/io", "rchar:");
+    const uint64_t allocated = allocations();
     const bool handle = strcmp(what, "scan") == 0 || strcmp(what, "take") == 0;
     if (handle) {
         check(pennon_dataset_open(table, NULL, &ds, &err), &err);
@@ -123,7 +139,7 @@ int main(int argc, char **argv)
             check(pennon_dataset_take(ds, PENNON_TAKE_OFFSETS, n, wanted, NULL, &stream, &err), &err);
             rows = drain(&stream);
         } else {
-            rows = write_once(table, more);
+            rows = write_once(table, more, strcmp(what, "write-synced") == 0);
         }
         seconds[r] = now() - start;
         free(wanted);
@@ -132,6 +148,7 @@ int main(int argc, char **argv)
     const uint64_t peak = (proc_number("/proc/self/status", "VmHWM:") - before) * 1024;
     if (handle) pennon_dataset_free(ds);
     qsort(seconds, rounds, sizeof *seconds, by_value);
-    printf("%.9f %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", seconds[rounds / 2], rows, read, peak);
+    printf("%.9f %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", seconds[rounds / 2], rows, read, peak,
+           (allocations() - allocated) / rounds);
     return 0;
 }
