@@ -64,9 +64,11 @@ struct array20 {
     enum general_scheme text_scheme;
     struct fsst_decoder *fsst;
     uint64_t list_items;
-    bool empty_is_null;
-    bool in_memory;
-    struct array20_part parts[2]; /* in_memory */
+    bool empty_is_null;                /* text without bytes is null */
+    bool marks_nulls;                  /* end offsets from `adjustment` on are nulls */
+    bool in_memory;                    /* what is read comes from `parts` */
+    const struct array20_part *parts;  /* borrowed */
+    size_t n_parts;
     bool dictionary;
     struct array20 *items; /* dictionary; NULL when all are null */
     uint64_t n_items;
@@ -214,6 +216,7 @@ static pennon_status open_binary(const struct opening *o, const struct ae_messag
     if (!e || e->which != AE_BINARY) return wrong_encoding(o, e, "text");
     a->text = TEXT_ENDS;
     a->adjustment = e->binary->null_adjustment;
+    a->marks_nulls = true;
     TRY_RETURN(open_ends(o, e->binary->indices, "end offsets of text"));
     return open_text_bytes(o, e->binary->bytes);
 }
@@ -384,6 +387,7 @@ static pennon_status open_list(const struct opening *o, const struct ae_message 
     pennon_error *err = o->err;
     if (e->which != AE_LIST) return wrong_encoding(o, e, "a list");
     o->a->adjustment = e->list->null_offset_adjustment;
+    o->a->marks_nulls = true;
     o->a->list_items = e->list->num_items;
     CHECK_FILE_RETURN(o->a->list_items <= (uint64_t)1 << 48, "lists of %" PRIu64 " items", o->a->list_items);
     return open_ends(o, e->list->offsets, "end offsets of lists");
@@ -454,10 +458,13 @@ static pennon_status plain_dictionary(struct array20 *a, const struct array20_pl
     }
     struct array20_plain page = {
         .position = items->position, .rows = items->n, .file_size = items->file_size, .empty_is_null = true};
-    if (a->type->value->kind == LEAF_DICTIONARY) return error_set(err, PENNON_NOT_SUPPORTED, "dictionaries of dictionaries");
+    enum leaf_kind value = a->type->value->kind;
+    if (value != LEAF_BITS && value != LEAF_FIXED && value != LEAF_VARIABLE)
+        return error_set(err, PENNON_NOT_SUPPORTED, "dictionaries of nested types or nulls in files of version 0.1");
     TRY_RETURN(array20_open_plain(a->mem, &page, a->type->value, &a->items, err));
     a->items->in_memory = true;
-    memcpy(a->items->parts, items->parts, sizeof a->items->parts);
+    a->items->parts = items->parts;
+    a->items->n_parts = items->n_parts;
     return plain_stream(a, p, (uint64_t)a->type->width * 8, 1, LEAD_NONE, err);
 }
 
@@ -491,7 +498,6 @@ pennon_status array20_open_plain(struct mem *m, const struct array20_plain *page
     arena_init(&a->arena, m);
     a->type = type;
     a->rows = page->rows;
-    a->adjustment = UINT64_MAX; /* no offset marks a null */
     TRY(plain_values(a, page, err));
     *out = a;
     a = NULL;
@@ -511,6 +517,7 @@ void array20_free(struct array20 *a)
 }
 
 uint64_t array20_list_items(const struct array20 *a) { return a->list_items; }
+struct page_buffer array20_plain_place(const struct array20 *a) { return a->streams[STREAM_VALUES].at; }
 
 /* ---- planning ---- */
 
@@ -605,7 +612,7 @@ static pennon_status feed_from_memory(struct array20_read *r, pennon_error *err)
         mem_free(r->mem, found);
         TRY_NEW(found, mem_calloc(r->mem, r->n_want, sizeof *found, err));
         for (size_t i = 0; i < r->n_want; i++) {
-            for (unsigned k = 0; k < 2 && !found[i].data; k++) {
+            for (size_t k = 0; k < r->a->n_parts && !found[i].data; k++) {
                 const struct array20_part *p = &r->a->parts[k];
                 if (r->want[i].offset < p->at || !range_inside(r->want[i].offset - p->at, r->want[i].size, p->bytes.size)) continue;
                 found[i] = bytes_of(p->bytes.data + (r->want[i].offset - p->at), (size_t)r->want[i].size);
@@ -734,7 +741,7 @@ static pennon_status stream_get(struct array20_read *r, unsigned k, size_t i, co
 /* End offset without the mark of a null. */
 static uint64_t plain_end(const struct array20 *a, uint64_t v, bool *null)
 {
-    *null = v >= a->adjustment;
+    *null = a->marks_nulls && v >= a->adjustment;
     return *null ? v - a->adjustment : v;
 }
 
@@ -764,7 +771,7 @@ static pennon_status read_ends(struct array20_read *r, size_t i, uint64_t base, 
     const uint8_t *data;
     uint64_t bit, n = r->rows[i].end - r->rows[i].start;
     TRY_RETURN(stream_get(r, STREAM_VALUES, i, &data, &bit, err));
-    uint64_t lead = has_lead(r, i);
+    uint64_t lead = has_lead(r, i) ? 1 : 0;
     TRY_RETURN(buf_resize(&r->scratch2, (size_t)(n + 1) * 8 + (size_t)bitmap_bytes(n), err));
     uint8_t *ends = r->scratch2.data, *valid = ends + (n + 1) * 8;
     memset(valid, 0, (size_t)bitmap_bytes(n));

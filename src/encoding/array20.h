@@ -27,14 +27,16 @@ struct array20_part {
     uint64_t at; /* in the file */
     struct bytes bytes;
 };
-/* The items of a dictionary of version 0.1, a page of their own; text lies in the two parts, as offsets and bytes. */
+/* The items of a dictionary of version 0.1: a page of their own, in a file of its own, which lies in memory as far as it is needed. */
 struct array20_items {
-    uint64_t position;
+    uint64_t position; /* as in array20_plain */
     uint64_t n;
     uint64_t file_size;
-    struct array20_part parts[2];
+    const struct array20_part *parts;
+    size_t n_parts;
 };
-/* A page of version 0.1: values at a position of the file. Text: n + 1 offsets into the file; lists: n + 1 offsets into the items of the batch. */
+/* A page of version 0.1: values at a position of the file. Text: rows + 1 offsets (i64) into the file; lists: rows + 1 offsets (i32 or i64) into the items
+ * of the batch. */
 struct array20_plain {
     uint64_t position;
     uint64_t rows;
@@ -42,10 +44,13 @@ struct array20_plain {
     bool empty_is_null;                /* text */
     bool large;                        /* lists: offsets of 8 bytes */
     uint64_t list_items;               /* lists: items of the batch */
-    const struct array20_items *items; /* dictionary; its bytes must outlive the page */
+    const struct array20_items *items; /* dictionary; its parts must outlive the page */
 };
-pennon_status array20_open_plain(struct mem *m, const struct array20_plain *page, const struct leaf_type *type,
-                                 struct array20 **out, pennon_error *err) CHECKED;
+/* `type` as above. CORRUPT: the page does not lie in the file; NOT_SUPPORTED names what this version has no form for. */
+pennon_status array20_open_plain(struct mem *m, const struct array20_plain *page, const struct leaf_type *type, struct array20 **out,
+                                 pennon_error *err) CHECKED;
+/* Bytes of the page without those of text; `offset` is where it lies. */
+struct page_buffer array20_plain_place(const struct array20 *a);
 void array20_free(struct array20 *a); /* NULL is allowed */
 /* List offsets: items that the lists of the page hold. */
 uint64_t array20_list_items(const struct array20 *a);

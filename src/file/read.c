@@ -273,14 +273,12 @@ pennon_status file_read(const struct call *c, struct file_reader *r, const struc
     out->release = NULL;
     if (count == 0) return array_nulls(&p->arrow, 0, c->mem, out, err);
     pennon_status st;
-    if (r->version == STORAGE_LEGACY) {
-        st = legacy_read(c, r, p, rows, n, out, err);
-    } else if (r->version == STORAGE_2_0) {
+    if (r->version == STORAGE_LEGACY || r->version == STORAGE_2_0) {
         st = file_read_v20(c, r, p, rows, n, out, err);
     } else {
         st = read_pages(c, r, p, rows, n, count, out, err);
     }
-    if (st == PENNON_OK && p->blobs == BLOB_AS_BYTES) st = replace_blobs(c, r, p, out, err);
+    if (st == PENNON_OK && p->blobs == BLOB_AS_BYTES && r->version != STORAGE_LEGACY) st = replace_blobs(c, r, p, out, err);
     /* Consumers may believe that texts are UTF-8, and a file cannot be believed. */
     if (st == PENNON_OK) st = array_check_texts(&p->arrow, out, err);
     if (st != PENNON_OK && out->release) array_release(out);
@@ -290,6 +288,7 @@ pennon_status file_read(const struct call *c, struct file_reader *r, const struc
 uint64_t file_read_estimate(struct file_reader *r, const struct file_projection *p, uint64_t rows)
 {
     double bytes = 0;
+    if (r->version == STORAGE_LEGACY) return 0;
     if (r->version == STORAGE_2_0) return file_estimate_v20(r, p, rows);
     (void)pthread_mutex_lock(&r->lock);
     for (uint32_t i = 0; i < p->n_leaves; i++) {
