@@ -209,7 +209,7 @@ pennon_status legacy_read_schema(const struct call *c, struct file_reader *r, st
     struct arena scratch;
     struct manifest_message m;
     struct schema *s = NULL;
-    struct schema_origin *o;
+    struct schema_origin *o = NULL;
     arena_init(&scratch, r->mem);
     if (!legacy_has_schema(r))
         FAIL(PENNON_NOT_SUPPORTED, "the schema of a 0.1 file that belongs to a table: it stands in the table's manifest");
