@@ -431,7 +431,7 @@ pennon_status array20_open(struct mem *m, const struct page_desc *desc, const st
 static pennon_status plain_stream(struct array20 *a, const struct array20_plain *p, uint64_t bits, uint64_t scale,
                                   enum stream_lead lead, pennon_error *err)
 {
-    uint64_t values, size;
+    uint64_t values = 0, size = 0;
     bool over = mul_overflows(p->rows, scale, &values) || add_overflows(values, lead == LEAD_ALWAYS, &values) ||
                 mul_overflows(values, bits, &size);
     size = div_ceil(size, 8);

@@ -70,7 +70,7 @@ static pennon_status open_source(struct reading *rd, struct file_cache *fc, cons
     TRY_RETURN(file_cache_get(rd->c, fc, rd->s, f, &src->reader, err));
     TRY_RETURN(schema_project_ids(m, rd->plan->read, ids, n, &src->schema, err));
     struct column_map map = {f->fields, f->columns, min_u64(f->n_fields, f->n_columns)};
-    if (f->version == STORAGE_LEGACY) map = (struct column_map){f->fields, NULL, f->n_fields};
+    if (file_reader_version(src->reader) == STORAGE_LEGACY) map = (struct column_map){f->fields, NULL, f->n_fields};
     TRY_RETURN(file_projection_new(src->reader, src->schema, &map, rd->plan->blobs, m, &src->projection, err));
     src->arrow = file_projection_arrow(src->projection);
     uint64_t rows = file_reader_rows(src->reader);
