@@ -64,10 +64,10 @@ struct array20 {
     enum general_scheme text_scheme;
     struct fsst_decoder *fsst;
     uint64_t list_items;
-    bool empty_is_null;                /* text without bytes is null */
-    bool marks_nulls;                  /* end offsets from `adjustment` on are nulls */
-    bool in_memory;                    /* what is read comes from `parts` */
-    const struct array20_part *parts;  /* borrowed */
+    bool empty_is_null;               /* text without bytes is null */
+    bool marks_nulls;                 /* end offsets from `adjustment` on are nulls */
+    bool in_memory;                   /* what is read comes from `parts` */
+    const struct array20_part *parts; /* borrowed */
     size_t n_parts;
     bool dictionary;
     struct array20 *items; /* dictionary; NULL when all are null */

@@ -47,8 +47,8 @@ struct array20_plain {
     const struct array20_items *items; /* dictionary; its parts must outlive the page */
 };
 /* `type` as above. CORRUPT: the page does not lie in the file; NOT_SUPPORTED names what this version has no form for. */
-pennon_status array20_open_plain(struct mem *m, const struct array20_plain *page, const struct leaf_type *type, struct array20 **out,
-                                 pennon_error *err) CHECKED;
+pennon_status array20_open_plain(struct mem *m, const struct array20_plain *page, const struct leaf_type *type,
+                                 struct array20 **out, pennon_error *err) CHECKED;
 /* Bytes of the page without those of text; `offset` is where it lies. */
 struct page_buffer array20_plain_place(const struct array20 *a);
 void array20_free(struct array20 *a); /* NULL is allowed */

@@ -10,7 +10,7 @@
 #include "file/file.h"
 
 /* One column of the file: its metadata is parsed on first use, its pages are opened on first use. In 0.1 a column is a line of the page table, its pages
- * are the batches, only `pages`, `starts` and `n_pages` are set, and a page's one buffer says where it begins (size 0: the type tells it). */
+ * are the batches, only `pages` and `n_pages` are set, and a page's one buffer says where it begins (size 0: the type tells it). */
 struct file_column {
     bool parsed;
     bool typed;            /* type and specs are set */
@@ -64,7 +64,7 @@ pennon_status file_load_columns(const struct call *c, struct file_reader *r, con
 /* A node of a projection: a field and, below it, its children or its leaf. */
 struct file_node {
     const struct field *field;
-    uint32_t column; /* leaves (and lists in 2.0); not in 0.1 */
+    uint32_t column;              /* leaves (and lists in 2.0); not in 0.1 */
     const struct leaf_type *type; /* leaves in 0.1: in the projection's arena */
     bool is_leaf;
     uint32_t leaf;  /* leaves: index; others: first leaf below */
@@ -96,8 +96,8 @@ pennon_status layer_specs_of(struct arena *a, const struct field *leaf, struct l
 pennon_status leaf_type_of_arrow(struct arena *a, const struct ArrowSchema *schema, struct leaf_type *out,
                                  pennon_error *err) CHECKED;
 
-/* The page that holds `row`, or pages without rows before it. */
-size_t file_find_page(const struct file_column *col, uint64_t row);
+/* The page of n that holds `row`, or pages without rows before it, by their first rows. */
+size_t file_find_page(const uint64_t *starts, size_t n, uint64_t row);
 /* Validity and offsets (n_buffers = 2) of a layer as an array with empty children. */
 pennon_status file_layer_array(struct layer_out *l, size_t n_buffers, size_t n_children, struct mem *m, struct ArrowArray *out,
                                pennon_error *err) CHECKED;
@@ -122,21 +122,20 @@ bool legacy_has_schema(const struct file_reader *r);
 pennon_status legacy_read_schema(const struct call *c, struct file_reader *r, struct schema **out, pennon_error *err) CHECKED;
 /* First row of each batch: n + 1 of them. */
 const uint64_t *legacy_starts(const struct file_reader *r);
-/* Field id of the first line of the page table. */
-pennon_status legacy_first_id(const struct call *c, struct file_reader *r, const struct file_projection *p, int32_t *out,
-                              pennon_error *err) CHECKED;
 /* A line of the page table that is wanted; as a list its pages have one offset more than rows. */
 struct legacy_line {
-    uint32_t line;
+    int32_t id; /* of the field */
     bool list;
-    const struct file_column *column; /* the answer */
+    uint32_t line;                    /* the answer: which line it is */
+    const struct file_column *column; /* and what is in it */
 };
-/* Read the lines of these fields that are not there yet, in one request. The answers live as long as the reader. */
-pennon_status legacy_load_lines(const struct call *c, struct file_reader *r, struct legacy_line *lines, size_t n,
+/* Find the lines of these fields and read those that are not there yet, in one request. `first_id`: of the table's first line; negative = as the file's
+ * own schema says. The answers live as long as the reader. */
+pennon_status legacy_find_lines(const struct call *c, struct file_reader *r, int32_t first_id, struct legacy_line *lines, size_t n,
                                 pennon_error *err) CHECKED;
-/* Open one page for reading; `items` of dictionaries, else NULL. */
+/* Open the first rows of one page for reading; `list_items`: items of the batch; `items` of dictionaries, else NULL. */
 pennon_status legacy_open_page(struct file_reader *r, const struct file_column *col, const struct file_node *node, size_t page,
-                               uint64_t list_items, const struct array20_items *items, struct array20 **out,
+                               uint64_t rows, uint64_t list_items, const struct array20_items *items, struct array20 **out,
                                pennon_error *err) CHECKED;
 /* Where the values of a dictionary field are: in the table's manifest, or in the file itself. `a` holds the parts. */
 pennon_status legacy_dictionary(const struct call *c, struct file_reader *r, const struct schema *schema, const struct field *f,

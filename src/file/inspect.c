@@ -155,10 +155,7 @@ struct legacy_columns {
     size_t n;
 };
 
-static bool has_line(const struct field *f)
-{
-    return f->kind == FIELD_LEAF || f->kind == FIELD_LIST || f->kind == FIELD_BLOB_V1;
-}
+static bool has_line(const struct field *f) { return f->kind == FIELD_LEAF || f->kind == FIELD_LIST || f->kind == FIELD_BLOB_V1; }
 
 /* Items of page `page` of a list: the nearest field with a line below it says. */
 static uint64_t items_of(const struct legacy_columns *l, const struct field *f, size_t page)
@@ -192,8 +189,8 @@ static pennon_status describe_legacy(const struct legacy_columns *l, size_t i, s
     }
     if (st == PENNON_OK && dictionary) st = legacy_dictionary(l->c, l->r, l->own, f, &a, &items, err);
     if (st == PENNON_OK)
-        st = legacy_open_page(l->r, l->lines[i].column, &node, page, list ? items_of(l, f, page) : 0, dictionary ? &items : NULL,
-                              &open, err);
+        st = legacy_open_page(l->r, l->lines[i].column, &node, page, l->lines[i].column->pages[page].rows,
+                              list ? items_of(l, f, page) : 0, dictionary ? &items : NULL, &open, err);
     *size = open ? array20_plain_place(open).size : 0;
     st = st == PENNON_OK ? array20_describe(open, out, err) : unreadable(l->r, out, err);
     array20_free(open);
@@ -238,9 +235,9 @@ static pennon_status legacy_columns_json(const struct call *c, struct file_reade
         const struct field *f = l.own->by_id[i];
         if (!has_line(f)) continue;
         l.fields[l.n] = f;
-        l.lines[l.n++] = (struct legacy_line){.line = (uint32_t)(f->id - l.own->by_id[0]->id), .list = f->kind == FIELD_LIST};
+        l.lines[l.n++] = (struct legacy_line){.id = f->id, .list = f->kind == FIELD_LIST};
     }
-    TRY(legacy_load_lines(c, r, l.lines, l.n, err));
+    TRY(legacy_find_lines(c, r, FIELD_NO_ID, l.lines, l.n, err));
     for (size_t i = 0; i < l.n; i++) {
         if (i) TRY(buf_printf(out, err, ", "));
         TRY(legacy_column_json(&l, i, out, err));

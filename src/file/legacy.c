@@ -11,7 +11,8 @@
  *   line 0 (lowest field id): i64 position, i64 length of batch 0 | of batch 1 | …; line 1 (id + 1): …; a line for every id up to the highest
  *
  * with structs and unused ids as lines of zeros. Which id is the lowest is not in the table: a table's manifest lists the file's ids, and a file that
- * describes itself has a Manifest message (u32 length in front) at Metadata.manifest_position. Pages:
+ * describes itself has a Manifest message (u32 length in front) at Metadata.manifest_position. Early writers began with id 0 whatever the lowest one was,
+ * which shows by lines of zeros where pages should be. Pages:
  *
  *   fixed width  `length` values, bits for booleans, the items of fixed size lists one after another; no validity
  *   text         position of `length` + 1 i64 offsets into the file, whose bytes were written before; empty and nullable reads as null
@@ -19,8 +20,8 @@
  *   struct       nothing; no validity
  *   dictionary   keys; the values lie where Field.dictionary says, in the file that the schema was read from
  *
- * A column is thus: pages of the batches, and where each begins in rows, or in items below a list. Page tables are read by line, when a projection asks.
- * Statistics are left alone.
+ * A page may be longer than its batch (some writers stored the children of a sliced struct whole); its first rows count. Page tables are read by line,
+ * when a projection asks. Statistics are left alone.
  * Source: spec file-format 3.3, 15, table-format 9. */
 #include "file/file_private.h"
 
@@ -30,6 +31,9 @@
 /* More rows or items than a column can have. */
 #define ROWS_MAX ((uint64_t)1 << 48)
 
+/* Which id the first line of the page table has. */
+enum line_base { BASE_UNKNOWN, BASE_FIRST_ID, BASE_ZERO };
+
 struct legacy_file {
     uint64_t page_table; /* position */
     uint64_t manifest;   /* position; 0 = none */
@@ -38,6 +42,7 @@ struct legacy_file {
     uint64_t *starts;             /* n_batches + 1 */
     struct file_column **columns; /* line * 2 + list; NULL = not read; guarded by the reader's lock */
     size_t cap_columns;
+    enum line_base base; /* guarded by the reader's lock */
 };
 
 /* ---- opening ---- */
@@ -229,19 +234,6 @@ done:
     return st;
 }
 
-pennon_status legacy_first_id(const struct call *c, struct file_reader *r, const struct file_projection *p, int32_t *out,
-                              pennon_error *err)
-{
-    const struct schema *own;
-    *out = p->first_id;
-    if (p->first_id >= 0) return PENNON_OK;
-    /* A dropped first field, or a file that is read by itself. */
-    TRY_RETURN(file_reader_schema(c, r, &own, err));
-    CHECK_FILE_RETURN(own->n_all > 0 && own->by_id[0]->id >= 0, "the schema in the file has no fields");
-    *out = own->by_id[0]->id;
-    return PENNON_OK;
-}
-
 /* ---- page table ---- */
 
 /* The slot of a line, or NULL while the table of columns is too short for it. With the lock held. */
@@ -252,8 +244,8 @@ static struct file_column **find_slot(const struct legacy_file *lf, const struct
 }
 
 /* One line -> a column in the arena. With the lock held. */
-static pennon_status parse_line(struct file_reader *r, const struct legacy_line *l, const uint8_t *entries, struct file_column **out,
-                                pennon_error *err)
+static pennon_status parse_line(struct file_reader *r, const struct legacy_line *l, const uint8_t *entries,
+                                struct file_column **out, pennon_error *err)
 {
     size_t n = r->legacy->n_batches;
     struct file_column *col = arena_calloc(&r->arena, 1, sizeof *col, err);
@@ -262,22 +254,17 @@ static pennon_status parse_line(struct file_reader *r, const struct legacy_line 
     if (!places) return err->code;
     col->pages = arena_calloc(&r->arena, n + 1, sizeof *col->pages, err);
     if (!col->pages) return err->code;
-    col->starts = arena_calloc(&r->arena, n + 1, sizeof *col->starts, err);
-    if (!col->starts) return err->code;
     for (size_t i = 0; i < n; i++) {
         uint64_t position = load_u64(entries + i * ENTRY_SIZE), length = load_u64(entries + i * ENTRY_SIZE + 8);
-        bool good = position <= r->size && length <= ROWS_MAX && (!l->list || length > 0);
-        if (!good) {
-            pennon_status st = error_set(err, PENNON_CORRUPT, "page table: %s%" PRId64 " values at byte %" PRId64,
-                                         l->list ? "list of " : "", (int64_t)length, (int64_t)position);
+        if (position > r->size || length > ROWS_MAX) {
+            pennon_status st = error_set(err, PENNON_CORRUPT, "page table: %" PRId64 " values at byte %" PRId64, (int64_t)length,
+                                         (int64_t)position);
             uint64_t at = r->legacy->page_table + ((uint64_t)l->line * n + i) * ENTRY_SIZE;
             return file_where(r, st, l->line, (int64_t)i, (int64_t)at, err);
         }
         places[i].offset = position;
-        col->pages[i] = (struct page_desc){.rows = length - l->list, .buffers = &places[i], .n_buffers = 1};
-        CHECK_FILE_RETURN(!add_overflows(col->starts[i], col->pages[i].rows, &col->starts[i + 1]) &&
-                              col->starts[i + 1] <= ROWS_MAX,
-                          "pages of more rows than a file can hold");
+        uint64_t rows = l->list && length ? length - 1 : length;
+        col->pages[i] = (struct page_desc){.rows = rows, .buffers = &places[i], .n_buffers = 1};
     }
     col->n_pages = n;
     col->parsed = true;
@@ -296,8 +283,8 @@ static pennon_status take_lines(struct file_reader *r, struct legacy_line *lines
         if (lines[i].column) continue;
         struct bytes bytes = file_tail_view(r, lf->page_table + lines[i].line * size, size);
         if (!bytes.data) bytes = fetched->bytes[next++];
-        TRY_RETURN(mem_grow(r->mem, &lf->columns, &lf->cap_columns, (size_t)lines[i].line * 2 + 1, sizeof(void *), SIZE_MAX / 64,
-                            err));
+        TRY_RETURN(
+            mem_grow(r->mem, &lf->columns, &lf->cap_columns, (size_t)lines[i].line * 2 + 1, sizeof(void *), SIZE_MAX / 64, err));
         struct file_column **slot = find_slot(lf, &lines[i]);
         if (!*slot) TRY_RETURN(parse_line(r, &lines[i], bytes.data, slot, err));
         lines[i].column = *slot;
@@ -305,27 +292,30 @@ static pennon_status take_lines(struct file_reader *r, struct legacy_line *lines
     return PENNON_OK;
 }
 
-pennon_status legacy_load_lines(const struct call *c, struct file_reader *r, struct legacy_line *lines, size_t n, pennon_error *err)
+/* With `first` as the id of the first line. */
+static pennon_status load_lines(const struct call *c, struct file_reader *r, int32_t first, struct legacy_line *lines, size_t n,
+                                pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct legacy_file *lf = r->legacy;
     struct fetch f;
     uint64_t size = lf->n_batches * ENTRY_SIZE;
-    size_t missing = 0;
     fetch_init(&f, c->mem);
+    for (size_t i = 0; i < n; i++) {
+        CHECK_FILE(lines[i].id >= first, "the file has no column for the field with id %d: its ids begin at %d", lines[i].id,
+                   first);
+        lines[i].line = (uint32_t)(lines[i].id - first);
+        CHECK_FILE(lines[i].line < lf->n_lines, "page table: line %u of at most %" PRIu64, lines[i].line, lf->n_lines);
+    }
     (void)pthread_mutex_lock(&r->lock);
     for (size_t i = 0; i < n; i++) {
         struct file_column **slot = find_slot(lf, &lines[i]);
         lines[i].column = slot ? *slot : NULL;
-        missing += !lines[i].column;
     }
     (void)pthread_mutex_unlock(&r->lock);
-    if (!missing) return PENNON_OK;
     for (size_t i = 0; i < n; i++) {
-        if (lines[i].column) continue;
-        CHECK_FILE(lines[i].line < lf->n_lines, "page table: line %u of at most %" PRIu64, lines[i].line, lf->n_lines);
         uint64_t at = lf->page_table + lines[i].line * size;
-        if (!file_tail_view(r, at, size).data) TRY(fetch_add(&f, at, size, err));
+        if (!lines[i].column && !file_tail_view(r, at, size).data) TRY(fetch_add(&f, at, size, err));
     }
     TRY(fetch_run(c, r, &f, err));
     (void)pthread_mutex_lock(&r->lock);
@@ -333,18 +323,93 @@ pennon_status legacy_load_lines(const struct call *c, struct file_reader *r, str
     (void)pthread_mutex_unlock(&r->lock);
 done:
     fetch_free(&f);
+    return st;
+}
+
+/* Nothing but zeros: the line of a struct, or of no field. */
+static pennon_status is_hole(const struct call *c, struct file_reader *r, uint64_t line, bool *out, pennon_error *err)
+{
+    struct legacy_file *lf = r->legacy;
+    uint64_t size = lf->n_batches * ENTRY_SIZE;
+    struct block *b;
+    *out = false;
+    if (line >= lf->n_lines) return PENNON_OK;
+    TRY_RETURN(file_read_bytes(c, r, lf->page_table + line * size, size, &b, err));
+    *out = true;
+    for (size_t i = 0; i < b->size && *out; i++) *out = b->data[i] == 0;
+    block_release(b);
+    return PENNON_OK;
+}
+
+/* Does the table of a file without field 0 begin with a line for it all the same? Then a line of zeros stands where, counted from the first id, the first
+ * field that has pages should be. Without a schema in the file nobody can tell, and later writers are believed. */
+static pennon_status begins_at_zero(const struct call *c, struct file_reader *r, bool *out, pennon_error *err)
+{
+    const struct schema *own;
+    *out = false;
+    TRY_RETURN(is_hole(c, r, 0, out, err));
+    if (!*out || !legacy_has_schema(r)) {
+        *out = false;
+        return PENNON_OK;
+    }
+    TRY_RETURN(file_reader_schema(c, r, &own, err));
+    uint64_t structs = 0;
+    while (structs < own->n_all && own->by_id[structs]->type.layout == LAYOUT_STRUCT) structs++;
+    if (structs == own->n_all || own->by_id[structs]->id <= 0) {
+        *out = false;
+        return PENNON_OK;
+    }
+    return is_hole(c, r, (uint64_t)(own->by_id[structs]->id - own->by_id[0]->id), out, err);
+}
+
+/* Id of the first line. */
+static pennon_status find_base(const struct call *c, struct file_reader *r, int32_t first_id, int32_t *out, pennon_error *err)
+{
+    struct legacy_file *lf = r->legacy;
+    const struct schema *own;
+    bool from_zero;
+    if (first_id < 0) {
+        /* A dropped first field, or a file that is read by itself. */
+        TRY_RETURN(file_reader_schema(c, r, &own, err));
+        CHECK_FILE_RETURN(own->n_all > 0 && own->by_id[0]->id >= 0, "the schema in the file has no fields");
+        first_id = own->by_id[0]->id;
+    }
+    *out = first_id;
+    if (first_id == 0) return PENNON_OK;
+    (void)pthread_mutex_lock(&r->lock);
+    enum line_base base = lf->base;
+    (void)pthread_mutex_unlock(&r->lock);
+    if (base == BASE_UNKNOWN) {
+        TRY_RETURN(begins_at_zero(c, r, &from_zero, err));
+        base = from_zero ? BASE_ZERO : BASE_FIRST_ID;
+        (void)pthread_mutex_lock(&r->lock);
+        lf->base = base;
+        (void)pthread_mutex_unlock(&r->lock);
+    }
+    if (base == BASE_ZERO) *out = 0;
+    return PENNON_OK;
+}
+
+pennon_status legacy_find_lines(const struct call *c, struct file_reader *r, int32_t first_id, struct legacy_line *lines, size_t n,
+                                pennon_error *err)
+{
+    int32_t base;
+    ASSERT(r->rows > 0 && r->legacy->n_batches > 0);
+    pennon_status st = find_base(c, r, first_id, &base, err);
+    if (st == PENNON_OK) st = load_lines(c, r, base, lines, n, err);
     return file_where(r, st, PENNON_NOWHERE, PENNON_NOWHERE, PENNON_NOWHERE, err);
 }
 
 /* ---- pages ---- */
 
 pennon_status legacy_open_page(struct file_reader *r, const struct file_column *col, const struct file_node *node, size_t page,
-                               uint64_t list_items, const struct array20_items *items, struct array20 **out, pennon_error *err)
+                               uint64_t rows, uint64_t list_items, const struct array20_items *items, struct array20 **out,
+                               pennon_error *err)
 {
-    ASSERT(page < col->n_pages && (node->is_leaf || node->field->kind == FIELD_LIST));
+    ASSERT(page < col->n_pages && rows <= col->pages[page].rows && (node->is_leaf || node->field->kind == FIELD_LIST));
     struct array20_plain plain = {
         .position = col->pages[page].buffers[0].offset,
-        .rows = col->pages[page].rows,
+        .rows = rows,
         .file_size = r->size,
         .empty_is_null = node->field->nullable,
         .large = node->field->type.layout == LAYOUT_LIST64,

@@ -33,12 +33,12 @@ struct reading {
 
 /* ---- which pages ---- */
 
-size_t file_find_page(const struct file_column *col, uint64_t row)
+size_t file_find_page(const uint64_t *starts, size_t n, uint64_t row)
 {
-    size_t low = 0, high = col->n_pages;
+    size_t low = 0, high = n;
     while (high - low > 1) {
         size_t mid = low + (high - low) / 2;
-        if (col->starts[mid] <= row) {
+        if (starts[mid] <= row) {
             low = mid;
         } else {
             high = mid;
@@ -68,7 +68,7 @@ static pennon_status use_pages(struct reading *rd, uint32_t leaf, const struct r
     for (size_t i = 0; i < n; i++) {
         uint64_t at = rows[i].start * dim, end = rows[i].end * dim;
         while (at < end) {
-            size_t page = u && at < col->starts[u->page + 1] ? u->page : file_find_page(col, at);
+            size_t page = u && at < col->starts[u->page + 1] ? u->page : file_find_page(col->starts, col->n_pages, at);
             while (col->starts[page + 1] <= at) page++; /* pages without rows */
             if (!u || u->page != page) {
                 TRY_RETURN(add_use(rd, leaf, page, n - i, err));

@@ -11,8 +11,9 @@
  * until nothing is wanted. Then the leaves are decoded in parallel and the arrays put together. Structs have no nulls in these versions.
  *
  * The versions differ in where a column's pages come from: in 2.0 the column metadata, and an opened page is kept; in 0.1 the page table, whose pages are
- * the batches of the file, and a page is opened anew each time, since opening is nothing but checking where it lies. In 0.1 all columns of a struct, and all
- * columns below a list, must agree on where the batches begin.
+ * the batches of the file, and a page is opened anew each time, since opening is nothing but checking where it lies. The file says where the batches begin
+ * in rows; in items, below a list, they begin where the shortest of the columns there lets them: those may be longer, and how many items the lists really
+ * have is only in their offsets.
  * Source: spec file-format 4.3, 13, 15. */
 #include "file/file_private.h"
 
@@ -24,7 +25,7 @@
 struct use20 {
     size_t page;
     const struct array20 *open;
-    struct array20 *own; /* 0.1: the same, to be freed */
+    struct array20 *own;    /* 0.1: the same, to be freed */
     struct row_range *rows; /* page relative, in the arena */
     size_t n_rows;
     struct array20_read *read;
@@ -39,7 +40,8 @@ struct node20 {
     const struct file_column *col; /* has_column */
     const struct leaf_type *type;  /* leaves */
     uint32_t number;               /* of the column, for messages */
-    const uint64_t *batches;       /* 0.1: where the pages must begin, once the rows are known */
+    const uint64_t *starts;        /* first row of each page, and the number of rows */
+    uint64_t *item_starts;         /* 0.1, lists: the same of the items; in the arena */
     struct array20_items *items;   /* 0.1: dictionaries; in the arena */
     bool known, begun, ended;
     const struct row_range *rows; /* positions in the column */
@@ -98,6 +100,7 @@ static pennon_status load_columns(struct reading20 *rd, pennon_error *err)
         if (!has_column(node)) continue;
         node->col = &rd->reader->columns[node->number];
         node->type = &node->col->type;
+        node->starts = node->col->starts;
     }
 done:
     mem_free(rd->call->mem, columns);
@@ -113,28 +116,51 @@ static pennon_status load_dictionary(struct reading20 *rd, struct node20 *n, pen
     return legacy_dictionary(rd->call, rd->reader, rd->p->schema, n->node->field, &rd->arena, n->items, err);
 }
 
+/* Where the batches begin in items of a list: each has as many as the shortest column below, short of another list. */
+static pennon_status count_items(struct reading20 *rd, uint32_t list, pennon_error *err)
+{
+    struct node20 *n = &rd->nodes[list];
+    size_t pages = n->col->n_pages;
+    n->item_starts = arena_calloc(&rd->arena, pages + 1, sizeof *n->item_starts, err);
+    if (!n->item_starts) return err->code;
+    uint64_t *items = n->item_starts + 1;
+    memset(items, 0xff, pages * sizeof *items);
+    for (uint32_t i = list + 1; i < rd->n_nodes && rd->nodes[i].parent != NO_PARENT && rd->nodes[i].parent >= list; i++) {
+        const struct node20 *below = &rd->nodes[i];
+        uint32_t up = below->parent;
+        while (up != list && !is_list(&rd->nodes[up])) up = rd->nodes[up].parent;
+        if (up != list || !has_column(below)) continue;
+        for (size_t p = 0; p < pages; p++) items[p] = min_u64(items[p], below->col->pages[p].rows);
+    }
+    for (size_t p = 0; p < pages; p++) {
+        CHECK_FILE_RETURN(!add_overflows(items[p], n->item_starts[p], &items[p]) && items[p] <= (uint64_t)1 << 48,
+                          "lists of '%s' of more items than a file can hold", n->node->field->name);
+    }
+    return PENNON_OK;
+}
+
 /* The same for 0.1. */
 static pennon_status load_lines(struct reading20 *rd, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct legacy_line *lines;
-    int32_t first;
     size_t n = 0;
     TRY_NEW(lines, mem_calloc(rd->call->mem, (size_t)rd->n_nodes + 1, sizeof *lines, err));
-    TRY(legacy_first_id(rd->call, rd->reader, rd->p, &first, err));
     for (uint32_t i = 0; i < rd->n_nodes; i++) {
-        const struct field *f = rd->nodes[i].node->field;
-        if (!has_column(&rd->nodes[i])) continue;
-        CHECK_FILE(f->id >= first, "the file has no column for field '%s' (id %d): its ids begin at %d", f->name, f->id, first);
-        rd->nodes[i].number = (uint32_t)(f->id - first);
-        lines[n++] = (struct legacy_line){.line = rd->nodes[i].number, .list = is_list(&rd->nodes[i])};
+        const struct node20 *node = &rd->nodes[i];
+        if (has_column(node)) lines[n++] = (struct legacy_line){.id = node->node->field->id, .list = is_list(node)};
     }
-    TRY(legacy_load_lines(rd->call, rd->reader, lines, n, err));
+    TRY(legacy_find_lines(rd->call, rd->reader, rd->p->first_id, lines, n, err));
     n = 0;
     for (uint32_t i = 0; i < rd->n_nodes; i++) {
-        if (!has_column(&rd->nodes[i])) continue;
-        rd->nodes[i].col = lines[n++].column;
-        if (rd->nodes[i].node->is_leaf) TRY(load_dictionary(rd, &rd->nodes[i], err));
+        struct node20 *node = &rd->nodes[i];
+        if (!has_column(node)) continue;
+        node->number = lines[n].line;
+        node->col = lines[n++].column;
+        if (node->node->is_leaf) TRY(load_dictionary(rd, node, err));
+    }
+    for (uint32_t i = 0; i < rd->n_nodes; i++) {
+        if (is_list(&rd->nodes[i])) TRY(count_items(rd, i, err));
     }
 done:
     mem_free(rd->call->mem, lines);
@@ -158,15 +184,6 @@ done:
     return st;
 }
 
-/* The nearest column below a list: it says how many items the pages hold. */
-static const struct file_column *item_column(const struct reading20 *rd, uint32_t list)
-{
-    uint32_t i = list + 1;
-    while (!has_column(&rd->nodes[i])) i++; /* every node has a leaf below it */
-    ASSERT(i < rd->n_nodes);
-    return rd->nodes[i].col;
-}
-
 /* A failure in a page, with its place. */
 static pennon_status in_page(const struct reading20 *rd, const struct node20 *n, size_t page, pennon_status st, pennon_error *err)
 {
@@ -181,9 +198,9 @@ static pennon_status open_page(struct reading20 *rd, uint32_t index, struct use2
     const struct node20 *n = &rd->nodes[index];
     pennon_status st;
     if (is_legacy(rd)) {
-        const struct file_column *below = is_list(n) ? item_column(rd, index) : NULL;
-        uint64_t items = below ? below->starts[u->page + 1] - below->starts[u->page] : 0;
-        st = legacy_open_page(rd->reader, n->col, n->node, u->page, items, n->items, &u->own, err);
+        uint64_t rows = n->starts[u->page + 1] - n->starts[u->page];
+        uint64_t items = n->item_starts ? n->item_starts[u->page + 1] - n->item_starts[u->page] : 0;
+        st = legacy_open_page(rd->reader, n->col, n->node, u->page, rows, items, n->items, &u->own, err);
         u->open = u->own;
     } else {
         st = open_kept(rd->reader, n->number, u->page, is_list(n), &u->open, err);
@@ -198,7 +215,7 @@ static pennon_status list_starts(struct reading20 *rd, uint32_t index, const uin
     struct file_reader *r = rd->reader;
     const struct node20 *n = &rd->nodes[index];
     if (is_legacy(rd)) {
-        *out = item_column(rd, index)->starts;
+        *out = n->item_starts;
         return PENNON_OK;
     }
     struct file_column *col = &r->columns[n->number];
@@ -238,18 +255,18 @@ static pennon_status add_use(struct reading20 *rd, size_t page, size_t max_rows,
 /* A page of 0.1 must hold the rows of its batch. */
 static pennon_status check_batch(const struct reading20 *rd, const struct node20 *node, size_t page, pennon_error *err)
 {
-    const uint64_t *starts = node->col->starts, *want = node->batches;
-    if (!want || (starts[page] == want[page] && starts[page + 1] == want[page + 1])) return PENNON_OK;
-    (void)error_set(err, PENNON_CORRUPT, "page of values %" PRIu64 " to %" PRIu64 " in a batch of %" PRIu64 " to %" PRIu64,
-                    starts[page], starts[page + 1], want[page], want[page + 1]);
+    uint64_t rows = node->starts[page + 1] - node->starts[page], have = node->col->pages[page].rows;
+    if (!is_legacy(rd) || have >= rows) return PENNON_OK;
+    (void)error_set(err, PENNON_CORRUPT, "page of %" PRIu64 " values in a batch of %" PRIu64, have, rows);
     return in_page(rd, node, page, PENNON_CORRUPT, err);
 }
 
 /* Split the wanted rows over the pages of the node's column. */
 static pennon_status use_pages(struct reading20 *rd, const struct node20 *node, pennon_error *err)
 {
-    const struct file_column *col = node->col;
-    uint64_t total = col->starts[col->n_pages];
+    const uint64_t *starts = node->starts;
+    size_t n_pages = node->col->n_pages;
+    uint64_t total = starts[n_pages];
     CHECK_FILE_RETURN(node->below_list || total == rd->reader->rows, "column of %" PRIu64 " rows in a file of %" PRIu64, total,
                       rd->reader->rows);
     struct use20 *u = NULL;
@@ -257,15 +274,15 @@ static pennon_status use_pages(struct reading20 *rd, const struct node20 *node, 
         uint64_t at = node->rows[i].start, end = node->rows[i].end;
         CHECK_FILE_RETURN(end <= total, "row %" PRIu64 " of a column of %" PRIu64, end, total);
         while (at < end) {
-            size_t page = u && at < col->starts[u->page + 1] ? u->page : file_find_page(col, at);
-            while (col->starts[page + 1] <= at) page++; /* pages without rows */
+            size_t page = u && at < starts[u->page + 1] ? u->page : file_find_page(starts, n_pages, at);
+            while (starts[page + 1] <= at) page++; /* pages without rows */
             if (!u || u->page != page) {
                 TRY_RETURN(check_batch(rd, node, page, err));
                 TRY_RETURN(add_use(rd, page, node->n_rows - i, err));
                 u = &rd->uses[rd->n_uses - 1];
             }
-            uint64_t stop = min_u64(end, col->starts[page + 1]);
-            u->rows[u->n_rows++] = (struct row_range){at - col->starts[page], stop - col->starts[page]};
+            uint64_t stop = min_u64(end, starts[page + 1]);
+            u->rows[u->n_rows++] = (struct row_range){at - starts[page], stop - starts[page]};
             at = stop;
         }
     }
@@ -274,19 +291,20 @@ static pennon_status use_pages(struct reading20 *rd, const struct node20 *node, 
 
 /* ---- rounds ---- */
 
-static void give_rows(struct node20 *n, const struct row_range *rows, size_t n_rows, const uint64_t *batches)
+/* `starts`: of the batches, in 0.1; NULL otherwise. */
+static void give_rows(struct node20 *n, const struct row_range *rows, size_t n_rows, const uint64_t *starts)
 {
     n->known = true;
-    n->batches = batches;
+    if (starts) n->starts = starts;
     n->rows = rows;
     n->n_rows = n_rows;
     for (size_t i = 0; i < n_rows; i++) n->count += rows[i].end - rows[i].start;
 }
 
-static void give_children(struct reading20 *rd, uint32_t index, const struct row_range *rows, size_t n, const uint64_t *batches)
+static void give_children(struct reading20 *rd, uint32_t index, const struct row_range *rows, size_t n, const uint64_t *starts)
 {
     for (uint32_t i = index + 1; i < rd->n_nodes && rd->nodes[i].parent != NO_PARENT && rd->nodes[i].parent >= index; i++) {
-        if (rd->nodes[i].parent == index) give_rows(&rd->nodes[i], rows, n, batches);
+        if (rd->nodes[i].parent == index) give_rows(&rd->nodes[i], rows, n, starts);
     }
 }
 
@@ -295,7 +313,7 @@ static pennon_status begin_node(struct reading20 *rd, uint32_t index, pennon_err
     struct node20 *n = &rd->nodes[index];
     n->begun = true;
     if (!has_column(n)) {
-        give_children(rd, index, n->rows, n->n_rows, n->batches);
+        give_children(rd, index, n->rows, n->n_rows, is_legacy(rd) ? n->starts : NULL);
         n->ended = true;
         return PENNON_OK;
     }
