@@ -70,6 +70,13 @@ static pennon_status choose_version(struct writing *w, pennon_error *err)
                          "data storage version %s was asked for, the dataset has %s; an append keeps the dataset's",
                          storage_version_text(asked), storage_version_text(w->read->storage_version));
     }
+    if (w->append && w->version == STORAGE_LEGACY)
+        return error_set(
+            err, PENNON_NOT_SUPPORTED,
+            "the dataset has data storage version 0.1, which is read and not written: nothing can be appended; overwrite it "
+            "with version 2.1");
+    /* An overwrite that names no version leaves 0.1. */
+    if (w->version == STORAGE_LEGACY && !asked) w->version = STORAGE_2_1;
     if (w->version == STORAGE_LEGACY || w->version == STORAGE_2_3) {
         return error_set(err, PENNON_NOT_SUPPORTED, "writing data files of version %s", storage_version_text(w->version));
     }

@@ -1,5 +1,5 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
-/* Pages of version 2.0 files: parsing the tree, planning bytes, decoding.
+/* Pages of version 2.0 files, and the plain ones of 0.1: parsing the tree, planning bytes, decoding.
  *
  * Whatever the tree looks like, a page is a handful of plain streams and what is known about them:
  *
@@ -11,7 +11,8 @@
  *
  * End offsets are u64 without a leading 0. A null has `adjustment` added, and repeats the end before it. The start of row i is the end of
  * row i - 1, so a stretch of rows reads one offset more in front, unless it begins the page.
- * Source: spec file-format 13. */
+ * Offsets of 0.1 have the leading one, are those of the file for text, and mark no nulls.
+ * Source: spec file-format 13, 15. */
 #include "encoding/array20.h"
 
 #define STREAMS (LEAF_MAX_DIMS + 2u)
@@ -27,13 +28,20 @@ enum stream_form {
     STREAM_GROUPS  /* groups of 1024 in the order of the bit packing kernel */
 };
 
+/* Offsets: the value in front of those of the rows, which is where the first row starts. */
+enum stream_lead {
+    LEAD_NONE,
+    LEAD_INSIDE, /* unless the rows begin the page */
+    LEAD_ALWAYS  /* the page has one value more than rows */
+};
+
 struct stream {
     enum stream_form form;
     uint32_t bits;   /* of a value in the result */
     uint32_t packed; /* of a value in the file */
     bool is_signed;  /* PACKED: extend the sign */
-    bool lead;       /* offsets: one value more in front of the rows */
-    uint64_t scale;  /* values a row */
+    enum stream_lead lead;
+    uint64_t scale; /* values a row */
     enum general_scheme scheme;
     struct page_buffer at;
 };
@@ -56,6 +64,11 @@ struct array20 {
     enum general_scheme text_scheme;
     struct fsst_decoder *fsst;
     uint64_t list_items;
+    bool empty_is_null;               /* text without bytes is null */
+    bool marks_nulls;                 /* end offsets from `adjustment` on are nulls */
+    bool in_memory;                   /* what is read comes from `parts` */
+    const struct array20_part *parts; /* borrowed */
+    size_t n_parts;
     bool dictionary;
     struct array20 *items; /* dictionary; NULL when all are null */
     uint64_t n_items;
@@ -183,7 +196,7 @@ static pennon_status open_ends(const struct opening *o, const struct ae_message 
     struct stream *s = &o->a->streams[STREAM_VALUES];
     TRY_RETURN(open_stream(o, e, 1, what, s));
     CHECK_FILE_RETURN(s->bits == 64 && s->scheme == GENERAL_NONE, "%s of %u bits", what, s->bits);
-    s->lead = true;
+    s->lead = LEAD_INSIDE;
     return PENNON_OK;
 }
 
@@ -203,6 +216,7 @@ static pennon_status open_binary(const struct opening *o, const struct ae_messag
     if (!e || e->which != AE_BINARY) return wrong_encoding(o, e, "text");
     a->text = TEXT_ENDS;
     a->adjustment = e->binary->null_adjustment;
+    a->marks_nulls = true;
     TRY_RETURN(open_ends(o, e->binary->indices, "end offsets of text"));
     return open_text_bytes(o, e->binary->bytes);
 }
@@ -373,6 +387,7 @@ static pennon_status open_list(const struct opening *o, const struct ae_message 
     pennon_error *err = o->err;
     if (e->which != AE_LIST) return wrong_encoding(o, e, "a list");
     o->a->adjustment = e->list->null_offset_adjustment;
+    o->a->marks_nulls = true;
     o->a->list_items = e->list->num_items;
     CHECK_FILE_RETURN(o->a->list_items <= (uint64_t)1 << 48, "lists of %" PRIu64 " items", o->a->list_items);
     return open_ends(o, e->list->offsets, "end offsets of lists");
@@ -411,6 +426,86 @@ pennon_status array20_open(struct mem *m, const struct page_desc *desc, const st
     return open_page(m, desc, NULL, desc->rows, type, 0, out, err);
 }
 
+/* ---- pages of 0.1 ---- */
+
+static pennon_status plain_stream(struct array20 *a, const struct array20_plain *p, uint64_t bits, uint64_t scale,
+                                  enum stream_lead lead, pennon_error *err)
+{
+    uint64_t values = 0, size = 0;
+    bool over = mul_overflows(p->rows, scale, &values) || add_overflows(values, lead == LEAD_ALWAYS, &values) ||
+                mul_overflows(values, bits, &size);
+    size = div_ceil(size, 8);
+    CHECK_FILE_RETURN(!over && range_inside(p->position, size, p->file_size),
+                      "page of %" PRIu64 " rows at byte %" PRIu64 " ends behind the file", p->rows, p->position);
+    a->streams[STREAM_VALUES] = (struct stream){.form = STREAM_FLAT,
+                                                .bits = (uint32_t)bits,
+                                                .packed = (uint32_t)bits,
+                                                .scale = scale,
+                                                .lead = lead,
+                                                .at = {p->position, size}};
+    return PENNON_OK;
+}
+
+static pennon_status plain_dictionary(struct array20 *a, const struct array20_plain *p, pennon_error *err)
+{
+    const struct array20_items *items = p->items;
+    ASSERT(items);
+    a->dictionary = true;
+    a->n_items = items->n;
+    if (items->n == 0) {
+        a->all_null = true;
+        return PENNON_OK;
+    }
+    struct array20_plain page = {
+        .position = items->position, .rows = items->n, .file_size = items->file_size, .empty_is_null = true};
+    enum leaf_kind value = a->type->value->kind;
+    if (value != LEAF_BITS && value != LEAF_FIXED && value != LEAF_VARIABLE)
+        return error_set(err, PENNON_NOT_SUPPORTED, "dictionaries of nested types or nulls in files of version 0.1");
+    TRY_RETURN(array20_open_plain(a->mem, &page, a->type->value, &a->items, err));
+    a->items->in_memory = true;
+    a->items->parts = items->parts;
+    a->items->n_parts = items->n_parts;
+    return plain_stream(a, p, (uint64_t)a->type->width * 8, 1, LEAD_NONE, err);
+}
+
+static pennon_status plain_values(struct array20 *a, const struct array20_plain *p, pennon_error *err)
+{
+    if (!a->type) {
+        a->list_items = p->list_items;
+        return plain_stream(a, p, p->large ? 64 : 32, 1, LEAD_ALWAYS, err);
+    }
+    switch (a->type->kind) {
+    case LEAF_NULL: a->all_null = true; return PENNON_OK;
+    case LEAF_BITS: return plain_stream(a, p, 1, leaf_items(a->type), LEAD_NONE, err);
+    case LEAF_FIXED: return plain_stream(a, p, (uint64_t)a->type->width * 8, leaf_items(a->type), LEAD_NONE, err);
+    case LEAF_VARIABLE:
+        a->text = TEXT_ENDS;
+        a->text_at = (struct page_buffer){0, p->file_size};
+        a->empty_is_null = p->empty_is_null;
+        return plain_stream(a, p, 64, 1, LEAD_ALWAYS, err);
+    case LEAF_DICTIONARY: return plain_dictionary(a, p, err);
+    default: return error_set(err, PENNON_NOT_SUPPORTED, "packed structs and blobs in files of version 0.1");
+    }
+}
+
+pennon_status array20_open_plain(struct mem *m, const struct array20_plain *page, const struct leaf_type *type,
+                                 struct array20 **out, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    struct array20 *a;
+    TRY_NEW(a, mem_calloc(m, 1, sizeof *a, err));
+    a->mem = mem_retain(m);
+    arena_init(&a->arena, m);
+    a->type = type;
+    a->rows = page->rows;
+    TRY(plain_values(a, page, err));
+    *out = a;
+    a = NULL;
+done:
+    array20_free(a);
+    return st;
+}
+
 void array20_free(struct array20 *a)
 {
     if (!a) return;
@@ -422,6 +517,7 @@ void array20_free(struct array20 *a)
 }
 
 uint64_t array20_list_items(const struct array20 *a) { return a->list_items; }
+struct page_buffer array20_plain_place(const struct array20 *a) { return a->streams[STREAM_VALUES].at; }
 
 /* ---- planning ---- */
 
@@ -456,8 +552,16 @@ static pennon_status add_want(struct array20_read *r, struct page_buffer at, pen
 static struct row_range stream_values(const struct array20_read *r, const struct stream *s, size_t i)
 {
     struct row_range v = {r->rows[i].start * s->scale, r->rows[i].end * s->scale};
-    if (s->lead && v.start) v.start--;
+    if (s->lead == LEAD_INSIDE && v.start) v.start--;
+    if (s->lead == LEAD_ALWAYS) v.end++;
     return v;
+}
+
+/* Do the end offsets of row range i begin with the start of its first row? */
+static bool has_lead(const struct array20_read *r, size_t i)
+{
+    enum stream_lead lead = r->a->streams[STREAM_VALUES].lead;
+    return lead == LEAD_ALWAYS || (lead == LEAD_INSIDE && r->rows[i].start > 0);
 }
 
 /* The bytes of the file that hold them. */
@@ -499,6 +603,30 @@ static pennon_status want_streams(struct array20_read *r, pennon_error *err)
     return want_items(r, err);
 }
 
+/* Everything that is wanted lies in the parts. */
+static pennon_status feed_from_memory(struct array20_read *r, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    struct bytes *found = NULL;
+    while (r->n_want) {
+        mem_free(r->mem, found);
+        TRY_NEW(found, mem_calloc(r->mem, r->n_want, sizeof *found, err));
+        for (size_t i = 0; i < r->n_want; i++) {
+            for (size_t k = 0; k < r->a->n_parts && !found[i].data; k++) {
+                const struct array20_part *p = &r->a->parts[k];
+                if (r->want[i].offset < p->at || !range_inside(r->want[i].offset - p->at, r->want[i].size, p->bytes.size)) continue;
+                found[i] = bytes_of(p->bytes.data + (r->want[i].offset - p->at), (size_t)r->want[i].size);
+            }
+            CHECK_FILE(found[i].data, "dictionary: bytes %" PRIu64 " to %" PRIu64 " lie outside of it", r->want[i].offset,
+                       r->want[i].offset + r->want[i].size);
+        }
+        TRY(array20_read_feed(r, found, err));
+    }
+done:
+    mem_free(r->mem, found);
+    return st;
+}
+
 pennon_status array20_read_begin(const struct array20 *a, struct mem *m, const struct row_range *rows, size_t n,
                                  struct array20_read **out, pennon_error *err)
 {
@@ -520,6 +648,7 @@ pennon_status array20_read_begin(const struct array20 *a, struct mem *m, const s
     r->all_items = (struct row_range){0, a->n_items};
     if (a->items) TRY(array20_read_begin(a->items, m, &r->all_items, 1, &r->items, err));
     TRY(want_streams(r, err));
+    if (a->in_memory) TRY(feed_from_memory(r, err));
     *out = r;
     r = NULL;
 done:
@@ -612,8 +741,14 @@ static pennon_status stream_get(struct array20_read *r, unsigned k, size_t i, co
 /* End offset without the mark of a null. */
 static uint64_t plain_end(const struct array20 *a, uint64_t v, bool *null)
 {
-    *null = v >= a->adjustment;
+    *null = a->marks_nulls && v >= a->adjustment;
     return *null ? v - a->adjustment : v;
+}
+
+/* Offset k of a stretch. */
+static uint64_t offset_at(const struct array20 *a, const uint8_t *data, uint64_t k)
+{
+    return a->streams[STREAM_VALUES].bits == 64 ? load_u64(data + k * 8) : load_u32(data + k * 4);
 }
 
 /* First and last end offset of row range i. */
@@ -625,8 +760,8 @@ static pennon_status ends_span(struct array20_read *r, size_t i, struct row_rang
     bool null;
     struct row_range v = stream_values(r, s, i);
     TRY_RETURN(stream_get(r, STREAM_VALUES, i, &data, &bit, err));
-    out->start = r->rows[i].start ? plain_end(r->a, load_u64(data), &null) : 0;
-    out->end = plain_end(r->a, load_u64(data + (v.end - v.start - 1) * 8), &null);
+    out->start = has_lead(r, i) ? plain_end(r->a, offset_at(r->a, data, 0), &null) : 0;
+    out->end = plain_end(r->a, offset_at(r->a, data, v.end - v.start - 1), &null);
     return PENNON_OK;
 }
 
@@ -636,7 +771,7 @@ static pennon_status read_ends(struct array20_read *r, size_t i, uint64_t base, 
     const uint8_t *data;
     uint64_t bit, n = r->rows[i].end - r->rows[i].start;
     TRY_RETURN(stream_get(r, STREAM_VALUES, i, &data, &bit, err));
-    if (r->rows[i].start) data += 8;
+    uint64_t lead = has_lead(r, i) ? 1 : 0;
     TRY_RETURN(buf_resize(&r->scratch2, (size_t)(n + 1) * 8 + (size_t)bitmap_bytes(n), err));
     uint8_t *ends = r->scratch2.data, *valid = ends + (n + 1) * 8;
     memset(valid, 0, (size_t)bitmap_bytes(n));
@@ -644,10 +779,11 @@ static pennon_status read_ends(struct array20_read *r, size_t i, uint64_t base, 
     store_u64(ends, 0);
     for (uint64_t k = 0; k < n; k++) {
         bool null;
-        uint64_t end = plain_end(r->a, load_u64(data + k * 8), &null);
+        uint64_t end = plain_end(r->a, offset_at(r->a, data, k + lead), &null);
         CHECK_FILE_RETURN(end >= before && end <= limit, "end offset %" PRIu64 " of row %" PRIu64 " behind %" PRIu64 " in %" PRIu64,
                           end, r->rows[i].start + k, before, limit);
         store_u64(ends + (k + 1) * 8, end - base);
+        null = null || (r->a->empty_is_null && end == before);
         if (!null) bit_set(valid, k);
         count += null;
         before = end;

@@ -1,5 +1,5 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
-/* Pages of version 2.0 files: trees of ArrayEncoding, as machines without I/O.
+/* Pages of version 2.0 files, trees of ArrayEncoding, and those of 0.1, as machines without I/O.
  *
  *     TRY(array20_open(mem, &desc, &type, &page, err));           parse and check; immutable and thread safe from then on
  *     TRY(array20_read_begin(page, mem, rows, n, &read, err));    rows of the page -> first ranges
@@ -8,7 +8,7 @@
  *
  * Text takes two rounds (end offsets, then bytes), everything else one; a dictionary's items are read beside its keys. Random access reads the
  * bytes of the wanted rows alone, except for compressed text, which is one frame.
- * Source: spec file-format 13. */
+ * Source: spec file-format 13, 15. */
 #ifndef ENCODING_ARRAY20_H
 #define ENCODING_ARRAY20_H
 
@@ -21,6 +21,36 @@ struct array20_read;
  * long. CORRUPT; NOT_SUPPORTED names the encoding. */
 pennon_status array20_open(struct mem *m, const struct page_desc *desc, const struct leaf_type *type, struct array20 **out,
                            pennon_error *err) CHECKED;
+
+/* Bytes of a file that are in memory. */
+struct array20_part {
+    uint64_t at; /* in the file */
+    struct bytes bytes;
+};
+/* The items of a dictionary of version 0.1: a page of their own, in a file of its own, which lies in memory as far as it is needed. */
+struct array20_items {
+    uint64_t position; /* as in array20_plain */
+    uint64_t n;
+    uint64_t file_size;
+    const struct array20_part *parts;
+    size_t n_parts;
+};
+/* A page of version 0.1: values at a position of the file. Text: rows + 1 offsets (i64) into the file; lists: rows + 1 offsets (i32 or i64) into the items
+ * of the batch. */
+struct array20_plain {
+    uint64_t position;
+    uint64_t rows;
+    uint64_t file_size;
+    bool empty_is_null;                /* text */
+    bool large;                        /* lists: offsets of 8 bytes */
+    uint64_t list_items;               /* lists: items of the batch */
+    const struct array20_items *items; /* dictionary; its parts must outlive the page */
+};
+/* `type` as above. CORRUPT: the page does not lie in the file; NOT_SUPPORTED names what this version has no form for. */
+pennon_status array20_open_plain(struct mem *m, const struct array20_plain *page, const struct leaf_type *type,
+                                 struct array20 **out, pennon_error *err) CHECKED;
+/* Bytes of the page without those of text; `offset` is where it lies. */
+struct page_buffer array20_plain_place(const struct array20 *a);
 void array20_free(struct array20 *a); /* NULL is allowed */
 /* List offsets: items that the lists of the page hold. */
 uint64_t array20_list_items(const struct array20 *a);

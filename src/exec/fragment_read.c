@@ -38,7 +38,8 @@ struct owned_ids {
 
 static void collect_owned(const struct field *f, uint32_t version, struct owned_ids *o)
 {
-    bool own = version < STORAGE_2_1 ? f->n_children == 0 || f->kind == FIELD_PACKED_STRUCT : field_owns_column(f, version);
+    bool own = field_owns_column(f, version);
+    if (version < STORAGE_2_1) own = f->n_children == 0 || (f->kind == FIELD_PACKED_STRUCT && version == STORAGE_2_0);
     if (own) {
         o->ids[o->n++] = f->id;
         return;
@@ -69,6 +70,7 @@ static pennon_status open_source(struct reading *rd, struct file_cache *fc, cons
     TRY_RETURN(file_cache_get(rd->c, fc, rd->s, f, &src->reader, err));
     TRY_RETURN(schema_project_ids(m, rd->plan->read, ids, n, &src->schema, err));
     struct column_map map = {f->fields, f->columns, min_u64(f->n_fields, f->n_columns)};
+    if (file_reader_version(src->reader) == STORAGE_LEGACY) map = (struct column_map){f->fields, NULL, f->n_fields};
     TRY_RETURN(file_projection_new(src->reader, src->schema, &map, rd->plan->blobs, m, &src->projection, err));
     src->arrow = file_projection_arrow(src->projection);
     uint64_t rows = file_reader_rows(src->reader);

@@ -25,17 +25,17 @@ uint64_t file_reader_rows(const struct file_reader *r);
 uint32_t file_reader_version(const struct file_reader *r); /* STORAGE_ */
 uint32_t file_reader_columns(const struct file_reader *r);
 uint64_t file_reader_size(const struct file_reader *r);
-/* Schema in the file itself (0.1 files of tables have none: NOT_SUPPORTED); borrowed. */
+/* Schema in the file itself (0.1 files need not have one: NOT_SUPPORTED); borrowed. */
 pennon_status file_reader_schema(const struct call *c, struct file_reader *r, const struct schema **out, pennon_error *err) CHECKED;
 uint32_t file_reader_global_buffers(const struct file_reader *r);
 pennon_status file_reader_global_buffer(const struct call *c, struct file_reader *r, uint32_t i, struct block **out,
                                         pennon_error *err) CHECKED;
 
 /* Which column of the file holds a field: parallel arrays of ids and columns as in a manifest, or NULL: the order of the walk over the file's own
- * schema (schema_walk_columns). */
+ * schema (schema_walk_columns). In 0.1 the first id says where the file's page table begins, and there are no columns. */
 struct column_map {
     const int32_t *ids;
-    const int32_t *columns; /* -1 = none */
+    const int32_t *columns; /* -1 = none; 0.1: NULL */
     size_t n;
 };
 

@@ -9,7 +9,8 @@
 #include "encoding/array20.h"
 #include "file/file.h"
 
-/* One column of the file: its metadata is parsed on first use, its pages are opened on first use. */
+/* One column of the file: its metadata is parsed on first use, its pages are opened on first use. In 0.1 a column is a line of the page table, its pages
+ * are the batches, only `pages` and `n_pages` are set, and a page's one buffer says where it begins (size 0: the type tells it). */
 struct file_column {
     bool parsed;
     bool typed;            /* type and specs are set */
@@ -44,8 +45,7 @@ struct file_reader {
     struct arena arena;    /* guarded by lock */
     pthread_mutex_t lock;
     _Atomic(uint32_t) refs;
-    void *legacy; /* 0.1: see legacy.c */
-    void (*legacy_free)(struct file_reader *r);
+    struct legacy_file *legacy; /* 0.1, else NULL */
 };
 
 /* Errors of a file: add path, column, page, offset where unknown. */
@@ -54,6 +54,9 @@ pennon_status file_where(const struct file_reader *r, pennon_status st, int64_t 
 
 /* Bytes [offset, offset + size) as a view into the tail, or NULL data when they are not all there. */
 struct bytes file_tail_view(const struct file_reader *r, uint64_t offset, uint64_t size);
+/* Bytes of the file, which must lie in it, as a block: a copy of the tail, or a read. */
+pennon_status file_read_bytes(const struct call *c, struct file_reader *r, uint64_t offset, uint64_t size, struct block **out,
+                              pennon_error *err) CHECKED;
 /* Parse the metadata of these columns; reads what is not in the tail in one request. */
 pennon_status file_load_columns(const struct call *c, struct file_reader *r, const uint32_t *columns, size_t n,
                                 pennon_error *err) CHECKED;
@@ -61,7 +64,8 @@ pennon_status file_load_columns(const struct call *c, struct file_reader *r, con
 /* A node of a projection: a field and, below it, its children or its leaf. */
 struct file_node {
     const struct field *field;
-    uint32_t column; /* leaves (and lists in 2.0) */
+    uint32_t column;              /* leaves (and lists in 2.0); not in 0.1 */
+    const struct leaf_type *type; /* leaves in 0.1: in the projection's arena */
     bool is_leaf;
     uint32_t leaf;  /* leaves: index; others: first leaf below */
     uint32_t layer; /* index of this field's layer in the specs of that leaf */
@@ -75,6 +79,7 @@ struct file_projection {
     struct file_reader *reader; /* retained */
     struct schema *schema;      /* retained */
     enum blob_handling blobs;
+    int32_t first_id; /* 0.1: field id of the page table's first line; negative = as the file's own schema says */
     struct ArrowSchema arrow;
     struct file_node *nodes; /* top level */
     uint32_t n_nodes;
@@ -91,8 +96,8 @@ pennon_status layer_specs_of(struct arena *a, const struct field *leaf, struct l
 pennon_status leaf_type_of_arrow(struct arena *a, const struct ArrowSchema *schema, struct leaf_type *out,
                                  pennon_error *err) CHECKED;
 
-/* The page that holds `row`, or pages without rows before it. */
-size_t file_find_page(const struct file_column *col, uint64_t row);
+/* The page of n that holds `row`, or pages without rows before it, by their first rows. */
+size_t file_find_page(const uint64_t *starts, size_t n, uint64_t row);
 /* Validity and offsets (n_buffers = 2) of a layer as an array with empty children. */
 pennon_status file_layer_array(struct layer_out *l, size_t n_buffers, size_t n_children, struct mem *m, struct ArrowArray *out,
                                pennon_error *err) CHECKED;
@@ -100,14 +105,41 @@ pennon_status file_layer_array(struct layer_out *l, size_t n_buffers, size_t n_c
 pennon_status file_assemble(const struct file_projection *p, struct leaf_out *leaves, uint64_t rows, struct mem *m,
                             struct ArrowArray *out, pennon_error *err) CHECKED;
 
-/* Other versions. */
+/* Versions 2.0 and 0.1 (read20.c). */
 pennon_status file_read_v20(const struct call *c, struct file_reader *r, const struct file_projection *p,
                             const struct row_range *rows, size_t n, struct ArrowArray *out, pennon_error *err) CHECKED;
 uint64_t file_estimate_v20(struct file_reader *r, const struct file_projection *p, uint64_t rows);
-/* `tail` holds the last bytes of the file; fills rows, columns. */
+
+/* ---- version 0.1 (legacy.c) ---- */
+
+struct legacy_file;
+/* `tail` holds the last bytes of the file; fills rows and legacy. */
 pennon_status legacy_open(const struct call *c, struct file_reader *r, pennon_error *err) CHECKED;
-pennon_status legacy_read(const struct call *c, struct file_reader *r, const struct file_projection *p,
-                          const struct row_range *rows, size_t n, struct ArrowArray *out, pennon_error *err) CHECKED;
+void legacy_free(struct file_reader *r);
+/* Does the file say its schema itself? */
+bool legacy_has_schema(const struct file_reader *r);
+/* The schema in the file, with the bytes of its dictionaries. NOT_SUPPORTED: it has none. */
+pennon_status legacy_read_schema(const struct call *c, struct file_reader *r, struct schema **out, pennon_error *err) CHECKED;
+/* First row of each batch: n + 1 of them. */
+const uint64_t *legacy_starts(const struct file_reader *r);
+/* A line of the page table that is wanted; as a list its pages have one offset more than rows. */
+struct legacy_line {
+    int32_t id; /* of the field */
+    bool list;
+    uint32_t line;                    /* the answer: which line it is */
+    const struct file_column *column; /* and what is in it */
+};
+/* Find the lines of these fields and read those that are not there yet, in one request. `first_id`: of the table's first line; negative = as the file's
+ * own schema says. The answers live as long as the reader. */
+pennon_status legacy_find_lines(const struct call *c, struct file_reader *r, int32_t first_id, struct legacy_line *lines, size_t n,
+                                pennon_error *err) CHECKED;
+/* Open the first rows of one page for reading; `list_items`: items of the batch; `items` of dictionaries, else NULL. */
+pennon_status legacy_open_page(struct file_reader *r, const struct file_column *col, const struct file_node *node, size_t page,
+                               uint64_t rows, uint64_t list_items, const struct array20_items *items, struct array20 **out,
+                               pennon_error *err) CHECKED;
+/* Where the values of a dictionary field are: in the table's manifest, or in the file itself. `a` holds the parts. */
+pennon_status legacy_dictionary(const struct call *c, struct file_reader *r, const struct schema *schema, const struct field *f,
+                                struct arena *a, struct array20_items *out, pennon_error *err) CHECKED;
 
 /* Replace blob descriptors by their bytes. `column` is struct<position, size>; `out` large_binary. */
 pennon_status file_read_blobs(const struct call *c, struct file_reader *r, struct ArrowArray *column, struct ArrowArray *out,

@@ -162,13 +162,32 @@ static pennon_status map_column(const struct node_builder *b, const struct field
 
 static pennon_status build_node(struct node_builder *b, const struct field *f, struct file_node *node);
 
+/* Version 0.1 knows neither blobs nor fields that are packed: such marks change nothing in its files. */
+static pennon_status legacy_leaf(const struct node_builder *b, const struct field *f, struct file_node *node)
+{
+    pennon_error *err = b->err;
+    struct leaf_type *type = arena_calloc(&b->p->arena, 1, sizeof *type, err);
+    if (!type) return err->code;
+    node->type = type;
+    if (f->kind == FIELD_BLOB_V1) {
+        if (b->p->blobs == BLOB_AS_DESCRIPTOR)
+            return error_set(err, PENNON_NOT_SUPPORTED, "blobs of '%s' as descriptors: files of version 0.1 hold bytes", f->name);
+        *type = (struct leaf_type){.kind = LEAF_VARIABLE, .large = true};
+        return PENNON_OK;
+    }
+    TRY_RETURN(leaf_type_of(&b->p->arena, f, type, err));
+    if (type->kind == LEAF_PACKED)
+        return error_set(err, PENNON_NOT_SUPPORTED, "field '%s' of type %s in a file of version 0.1", f->name, f->logical_type);
+    return PENNON_OK;
+}
+
 static pennon_status build_leaf(struct node_builder *b, const struct field *f, struct file_node *node)
 {
     struct file_projection *p = b->p;
     node->is_leaf = true;
     node->leaf = p->n_leaves;
     node->layer = f->kind == FIELD_BLOB_V2 ? 1 : 0;
-    TRY_RETURN(map_column(b, f, &node->column));
+    TRY_RETURN(p->reader->version == STORAGE_LEGACY ? legacy_leaf(b, f, node) : map_column(b, f, &node->column));
     TRY_RETURN(mem_grow(p->mem, &p->leaf_columns, &b->cap_columns, p->n_leaves, sizeof *p->leaf_columns, 1u << 24, b->err));
     TRY_RETURN(mem_grow(p->mem, &p->leaf_nodes, &b->cap_nodes, p->n_leaves, sizeof(void *), 1u << 24, b->err));
     p->leaf_columns[p->n_leaves] = node->column;
@@ -180,14 +199,16 @@ static pennon_status build_node(struct node_builder *b, const struct field *f, s
 {
     struct file_projection *p = b->p;
     node->field = f;
-    if (owns_column(f)) return build_leaf(b, f, node);
-    if (p->reader->version == STORAGE_2_0) {
-        if (f->kind != FIELD_STRUCT && f->kind != FIELD_LIST) {
-            return error_set(b->err, PENNON_NOT_SUPPORTED, "field '%s' of type %s in a file of version 2.0", f->name,
-                             f->logical_type);
+    uint32_t version = p->reader->version;
+    bool packed = version == STORAGE_LEGACY && f->kind == FIELD_PACKED_STRUCT && f->n_children;
+    if (owns_column(f) && !packed) return build_leaf(b, f, node);
+    if (version == STORAGE_2_0 || version == STORAGE_LEGACY) {
+        if (f->kind != FIELD_STRUCT && f->kind != FIELD_LIST && !packed) {
+            return error_set(b->err, PENNON_NOT_SUPPORTED, "field '%s' of type %s in a file of version %s", f->name,
+                             f->logical_type, version == STORAGE_2_0 ? "2.0" : "0.1");
         }
         /* The header column of a struct holds nothing. */
-        if (f->kind == FIELD_LIST) TRY_RETURN(map_column(b, f, &node->column));
+        if (f->kind == FIELD_LIST && version == STORAGE_2_0) TRY_RETURN(map_column(b, f, &node->column));
     }
     node->leaf = p->n_leaves;
     node->n_children = (uint32_t)f->n_children;
@@ -272,7 +293,11 @@ static pennon_status build_nodes(struct file_projection *p, const struct column_
 {
     pennon_status st = PENNON_OK;
     struct own_columns own = {.mem = p->mem};
-    struct column_map own_map;
+    struct column_map own_map = {0};
+    if (p->reader->version == STORAGE_LEGACY) {
+        p->first_id = map && map->n ? map->ids[0] : FIELD_NO_ID;
+        map = &own_map;
+    }
     if (!map) {
         const struct schema *file_schema = NULL;
         struct call none = {0};

@@ -33,12 +33,12 @@ struct reading {
 
 /* ---- which pages ---- */
 
-size_t file_find_page(const struct file_column *col, uint64_t row)
+size_t file_find_page(const uint64_t *starts, size_t n, uint64_t row)
 {
-    size_t low = 0, high = col->n_pages;
+    size_t low = 0, high = n;
     while (high - low > 1) {
         size_t mid = low + (high - low) / 2;
-        if (col->starts[mid] <= row) {
+        if (starts[mid] <= row) {
             low = mid;
         } else {
             high = mid;
@@ -68,7 +68,7 @@ static pennon_status use_pages(struct reading *rd, uint32_t leaf, const struct r
     for (size_t i = 0; i < n; i++) {
         uint64_t at = rows[i].start * dim, end = rows[i].end * dim;
         while (at < end) {
-            size_t page = u && at < col->starts[u->page + 1] ? u->page : file_find_page(col, at);
+            size_t page = u && at < col->starts[u->page + 1] ? u->page : file_find_page(col->starts, col->n_pages, at);
             while (col->starts[page + 1] <= at) page++; /* pages without rows */
             if (!u || u->page != page) {
                 TRY_RETURN(add_use(rd, leaf, page, n - i, err));
@@ -273,14 +273,12 @@ pennon_status file_read(const struct call *c, struct file_reader *r, const struc
     out->release = NULL;
     if (count == 0) return array_nulls(&p->arrow, 0, c->mem, out, err);
     pennon_status st;
-    if (r->version == STORAGE_LEGACY) {
-        st = legacy_read(c, r, p, rows, n, out, err);
-    } else if (r->version == STORAGE_2_0) {
+    if (r->version == STORAGE_LEGACY || r->version == STORAGE_2_0) {
         st = file_read_v20(c, r, p, rows, n, out, err);
     } else {
         st = read_pages(c, r, p, rows, n, count, out, err);
     }
-    if (st == PENNON_OK && p->blobs == BLOB_AS_BYTES) st = replace_blobs(c, r, p, out, err);
+    if (st == PENNON_OK && p->blobs == BLOB_AS_BYTES && r->version != STORAGE_LEGACY) st = replace_blobs(c, r, p, out, err);
     /* Consumers may believe that texts are UTF-8, and a file cannot be believed. */
     if (st == PENNON_OK) st = array_check_texts(&p->arrow, out, err);
     if (st != PENNON_OK && out->release) array_release(out);
@@ -290,6 +288,7 @@ pennon_status file_read(const struct call *c, struct file_reader *r, const struc
 uint64_t file_read_estimate(struct file_reader *r, const struct file_projection *p, uint64_t rows)
 {
     double bytes = 0;
+    if (r->version == STORAGE_LEGACY) return 0;
     if (r->version == STORAGE_2_0) return file_estimate_v20(r, p, rows);
     (void)pthread_mutex_lock(&r->lock);
     for (uint32_t i = 0; i < p->n_leaves; i++) {

@@ -1,5 +1,5 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
-/* Reading rows of a data file of version 2.0.
+/* Reading rows of a data file of version 2.0, or of 0.1.
  *
  * Every node of the projection but a struct has a column. The rows wanted of a list's items are known only when its end offsets are, and
  * the bytes of text when the text's are, so reading goes in rounds, all columns in step:
@@ -8,8 +8,13 @@
  *   2  every page says which bytes it wants next; one fetch
  *   3  lists whose offsets are there give their items the rows
  *
- * until nothing is wanted. Then the leaves are decoded in parallel and the arrays put together. Structs have no nulls in this version.
- * Source: spec file-format 4.3, 13. */
+ * until nothing is wanted. Then the leaves are decoded in parallel and the arrays put together. Structs have no nulls in these versions.
+ *
+ * The versions differ in where a column's pages come from: in 2.0 the column metadata, and an opened page is kept; in 0.1 the page table, whose pages are
+ * the batches of the file, and a page is opened anew each time, since opening is nothing but checking where it lies. The file says where the batches begin
+ * in rows; in items, below a list, they begin where the shortest of the columns there lets them: those may be longer, and how many items the lists really
+ * have is only in their offsets.
+ * Source: spec file-format 4.3, 13, 15. */
 #include "file/file_private.h"
 
 /* Each list takes one round, text one more. */
@@ -20,6 +25,7 @@
 struct use20 {
     size_t page;
     const struct array20 *open;
+    struct array20 *own;    /* 0.1: the same, to be freed */
     struct row_range *rows; /* page relative, in the arena */
     size_t n_rows;
     struct array20_read *read;
@@ -31,6 +37,12 @@ struct node20 {
     const struct file_node *node;
     uint32_t parent;
     bool below_list;
+    const struct file_column *col; /* has_column */
+    const struct leaf_type *type;  /* leaves */
+    uint32_t number;               /* of the column, for messages */
+    const uint64_t *starts;        /* first row of each page, and the number of rows */
+    uint64_t *item_starts;         /* 0.1, lists: the same of the items; in the arena */
+    struct array20_items *items;   /* 0.1: dictionaries; in the arena */
     bool known, begun, ended;
     const struct row_range *rows; /* positions in the column */
     size_t n_rows;
@@ -56,6 +68,7 @@ struct reading20 {
 
 static bool is_list(const struct node20 *n) { return !n->node->is_leaf && n->node->field->kind == FIELD_LIST; }
 static bool has_column(const struct node20 *n) { return n->node->is_leaf || is_list(n); }
+static bool is_legacy(const struct reading20 *rd) { return rd->reader->version == STORAGE_LEGACY; }
 
 /* ---- nodes ---- */
 
@@ -72,7 +85,7 @@ static pennon_status add_node(struct reading20 *rd, const struct file_node *node
     return PENNON_OK;
 }
 
-static pennon_status load_metadata(struct reading20 *rd, pennon_error *err)
+static pennon_status load_columns(struct reading20 *rd, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     uint32_t *columns, n = 0;
@@ -81,14 +94,83 @@ static pennon_status load_metadata(struct reading20 *rd, pennon_error *err)
         if (has_column(&rd->nodes[i])) columns[n++] = rd->nodes[i].node->column;
     }
     TRY(file_load_columns(rd->call, rd->reader, columns, n, err));
+    for (uint32_t i = 0; i < rd->n_nodes; i++) {
+        struct node20 *node = &rd->nodes[i];
+        node->number = node->node->column;
+        if (!has_column(node)) continue;
+        node->col = &rd->reader->columns[node->number];
+        node->type = &node->col->type;
+        node->starts = node->col->starts;
+    }
 done:
     mem_free(rd->call->mem, columns);
     return st;
 }
 
+static pennon_status load_dictionary(struct reading20 *rd, struct node20 *n, pennon_error *err)
+{
+    n->type = n->node->type;
+    if (n->type->kind != LEAF_DICTIONARY) return PENNON_OK;
+    n->items = arena_calloc(&rd->arena, 1, sizeof *n->items, err);
+    if (!n->items) return err->code;
+    return legacy_dictionary(rd->call, rd->reader, rd->p->schema, n->node->field, &rd->arena, n->items, err);
+}
+
+/* Where the batches begin in items of a list: each has as many as the shortest column below, short of another list. */
+static pennon_status count_items(struct reading20 *rd, uint32_t list, pennon_error *err)
+{
+    struct node20 *n = &rd->nodes[list];
+    size_t pages = n->col->n_pages;
+    n->item_starts = arena_calloc(&rd->arena, pages + 1, sizeof *n->item_starts, err);
+    if (!n->item_starts) return err->code;
+    uint64_t *items = n->item_starts + 1;
+    memset(items, 0xff, pages * sizeof *items);
+    for (uint32_t i = list + 1; i < rd->n_nodes && rd->nodes[i].parent != NO_PARENT && rd->nodes[i].parent >= list; i++) {
+        const struct node20 *below = &rd->nodes[i];
+        uint32_t up = below->parent;
+        while (up != list && !is_list(&rd->nodes[up])) up = rd->nodes[up].parent;
+        if (up != list || !has_column(below)) continue;
+        for (size_t p = 0; p < pages; p++) items[p] = min_u64(items[p], below->col->pages[p].rows);
+    }
+    for (size_t p = 0; p < pages; p++) {
+        CHECK_FILE_RETURN(!add_overflows(items[p], n->item_starts[p], &items[p]) && items[p] <= (uint64_t)1 << 48,
+                          "lists of '%s' of more items than a file can hold", n->node->field->name);
+    }
+    return PENNON_OK;
+}
+
+/* The same for 0.1. */
+static pennon_status load_lines(struct reading20 *rd, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    struct legacy_line *lines;
+    size_t n = 0;
+    TRY_NEW(lines, mem_calloc(rd->call->mem, (size_t)rd->n_nodes + 1, sizeof *lines, err));
+    for (uint32_t i = 0; i < rd->n_nodes; i++) {
+        const struct node20 *node = &rd->nodes[i];
+        if (has_column(node)) lines[n++] = (struct legacy_line){.id = node->node->field->id, .list = is_list(node)};
+    }
+    TRY(legacy_find_lines(rd->call, rd->reader, rd->p->first_id, lines, n, err));
+    n = 0;
+    for (uint32_t i = 0; i < rd->n_nodes; i++) {
+        struct node20 *node = &rd->nodes[i];
+        if (!has_column(node)) continue;
+        node->number = lines[n].line;
+        node->col = lines[n++].column;
+        if (node->node->is_leaf) TRY(load_dictionary(rd, node, err));
+    }
+    for (uint32_t i = 0; i < rd->n_nodes; i++) {
+        if (is_list(&rd->nodes[i])) TRY(count_items(rd, i, err));
+    }
+done:
+    mem_free(rd->call->mem, lines);
+    return st;
+}
+
 /* ---- pages ---- */
 
-static pennon_status open_page(struct file_reader *r, uint32_t column, size_t page, bool list, const struct array20 **out,
+/* Page of a 2.0 column, kept in the reader. */
+static pennon_status open_kept(struct file_reader *r, uint32_t column, size_t page, bool list, const struct array20 **out,
                                pennon_error *err)
 {
     pennon_status st = PENNON_OK;
@@ -99,14 +181,44 @@ static pennon_status open_page(struct file_reader *r, uint32_t column, size_t pa
     *out = col->arrays[page];
 done:
     (void)pthread_mutex_unlock(&r->lock);
-    return file_where(r, st, column, (int64_t)page, PENNON_NOWHERE, err);
+    return st;
+}
+
+/* A failure in a page, with its place. */
+static pennon_status in_page(const struct reading20 *rd, const struct node20 *n, size_t page, pennon_status st, pennon_error *err)
+{
+    if (st == PENNON_OK) return st;
+    const struct page_desc *d = &n->col->pages[page];
+    int64_t offset = is_legacy(rd) ? (int64_t)d->buffers[0].offset : PENNON_NOWHERE;
+    return file_where(rd->reader, st, n->number, (int64_t)page, offset, err);
+}
+
+static pennon_status open_page(struct reading20 *rd, uint32_t index, struct use20 *u, pennon_error *err)
+{
+    const struct node20 *n = &rd->nodes[index];
+    pennon_status st;
+    if (is_legacy(rd)) {
+        uint64_t rows = n->starts[u->page + 1] - n->starts[u->page];
+        uint64_t items = n->item_starts ? n->item_starts[u->page + 1] - n->item_starts[u->page] : 0;
+        st = legacy_open_page(rd->reader, n->col, n->node, u->page, rows, items, n->items, &u->own, err);
+        u->open = u->own;
+    } else {
+        st = open_kept(rd->reader, n->number, u->page, is_list(n), &u->open, err);
+    }
+    return in_page(rd, n, u->page, st, err);
 }
 
 /* First item of each page of a list column. */
-static pennon_status list_starts(struct file_reader *r, uint32_t column, const uint64_t **out, pennon_error *err)
+static pennon_status list_starts(struct reading20 *rd, uint32_t index, const uint64_t **out, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
-    struct file_column *col = &r->columns[column];
+    struct file_reader *r = rd->reader;
+    const struct node20 *n = &rd->nodes[index];
+    if (is_legacy(rd)) {
+        *out = n->item_starts;
+        return PENNON_OK;
+    }
+    struct file_column *col = &r->columns[n->number];
     const struct array20 *page;
     (void)pthread_mutex_lock(&r->lock);
     *out = col->item_starts;
@@ -116,7 +228,8 @@ done:
     (void)pthread_mutex_unlock(&r->lock);
     if (st != PENNON_OK || *out) return st;
     for (size_t i = 0; i < col->n_pages; i++) {
-        TRY_RETURN(open_page(r, column, i, true, &page, err));
+        st = open_kept(r, n->number, i, true, &page, err);
+        if (st != PENNON_OK) return in_page(rd, n, i, st, err);
         starts[i + 1] = starts[i] + array20_list_items(page);
         CHECK_FILE_RETURN(starts[i + 1] <= (uint64_t)1 << 48, "lists of more items than a file can hold");
     }
@@ -139,11 +252,21 @@ static pennon_status add_use(struct reading20 *rd, size_t page, size_t max_rows,
     return PENNON_OK;
 }
 
+/* A page of 0.1 must hold the rows of its batch. */
+static pennon_status check_batch(const struct reading20 *rd, const struct node20 *node, size_t page, pennon_error *err)
+{
+    uint64_t rows = node->starts[page + 1] - node->starts[page], have = node->col->pages[page].rows;
+    if (!is_legacy(rd) || have >= rows) return PENNON_OK;
+    (void)error_set(err, PENNON_CORRUPT, "page of %" PRIu64 " values in a batch of %" PRIu64, have, rows);
+    return in_page(rd, node, page, PENNON_CORRUPT, err);
+}
+
 /* Split the wanted rows over the pages of the node's column. */
 static pennon_status use_pages(struct reading20 *rd, const struct node20 *node, pennon_error *err)
 {
-    const struct file_column *col = &rd->reader->columns[node->node->column];
-    uint64_t total = col->starts[col->n_pages];
+    const uint64_t *starts = node->starts;
+    size_t n_pages = node->col->n_pages;
+    uint64_t total = starts[n_pages];
     CHECK_FILE_RETURN(node->below_list || total == rd->reader->rows, "column of %" PRIu64 " rows in a file of %" PRIu64, total,
                       rd->reader->rows);
     struct use20 *u = NULL;
@@ -151,14 +274,15 @@ static pennon_status use_pages(struct reading20 *rd, const struct node20 *node, 
         uint64_t at = node->rows[i].start, end = node->rows[i].end;
         CHECK_FILE_RETURN(end <= total, "row %" PRIu64 " of a column of %" PRIu64, end, total);
         while (at < end) {
-            size_t page = u && at < col->starts[u->page + 1] ? u->page : file_find_page(col, at);
-            while (col->starts[page + 1] <= at) page++; /* pages without rows */
+            size_t page = u && at < starts[u->page + 1] ? u->page : file_find_page(starts, n_pages, at);
+            while (starts[page + 1] <= at) page++; /* pages without rows */
             if (!u || u->page != page) {
+                TRY_RETURN(check_batch(rd, node, page, err));
                 TRY_RETURN(add_use(rd, page, node->n_rows - i, err));
                 u = &rd->uses[rd->n_uses - 1];
             }
-            uint64_t stop = min_u64(end, col->starts[page + 1]);
-            u->rows[u->n_rows++] = (struct row_range){at - col->starts[page], stop - col->starts[page]};
+            uint64_t stop = min_u64(end, starts[page + 1]);
+            u->rows[u->n_rows++] = (struct row_range){at - starts[page], stop - starts[page]};
             at = stop;
         }
     }
@@ -167,18 +291,20 @@ static pennon_status use_pages(struct reading20 *rd, const struct node20 *node, 
 
 /* ---- rounds ---- */
 
-static void give_rows(struct node20 *n, const struct row_range *rows, size_t n_rows)
+/* `starts`: of the batches, in 0.1; NULL otherwise. */
+static void give_rows(struct node20 *n, const struct row_range *rows, size_t n_rows, const uint64_t *starts)
 {
     n->known = true;
+    if (starts) n->starts = starts;
     n->rows = rows;
     n->n_rows = n_rows;
     for (size_t i = 0; i < n_rows; i++) n->count += rows[i].end - rows[i].start;
 }
 
-static void give_children(struct reading20 *rd, uint32_t index, const struct row_range *rows, size_t n)
+static void give_children(struct reading20 *rd, uint32_t index, const struct row_range *rows, size_t n, const uint64_t *starts)
 {
     for (uint32_t i = index + 1; i < rd->n_nodes && rd->nodes[i].parent != NO_PARENT && rd->nodes[i].parent >= index; i++) {
-        if (rd->nodes[i].parent == index) give_rows(&rd->nodes[i], rows, n);
+        if (rd->nodes[i].parent == index) give_rows(&rd->nodes[i], rows, n, starts);
     }
 }
 
@@ -187,19 +313,19 @@ static pennon_status begin_node(struct reading20 *rd, uint32_t index, pennon_err
     struct node20 *n = &rd->nodes[index];
     n->begun = true;
     if (!has_column(n)) {
-        give_children(rd, index, n->rows, n->n_rows);
+        give_children(rd, index, n->rows, n->n_rows, is_legacy(rd) ? n->starts : NULL);
         n->ended = true;
         return PENNON_OK;
     }
-    uint32_t column = n->node->column;
     n->first_use = rd->n_uses;
     pennon_status st = use_pages(rd, n, err);
-    if (st != PENNON_OK) return file_where(rd->reader, st, column, PENNON_NOWHERE, PENNON_NOWHERE, err);
+    if (st != PENNON_OK) return file_where(rd->reader, st, n->number, PENNON_NOWHERE, PENNON_NOWHERE, err);
     n->n_uses = rd->n_uses - n->first_use;
     for (size_t i = n->first_use; i < rd->n_uses; i++) {
         struct use20 *u = &rd->uses[i];
-        TRY_RETURN(open_page(rd->reader, column, u->page, is_list(n), &u->open, err));
-        TRY_RETURN(array20_read_begin(u->open, rd->call->mem, u->rows, u->n_rows, &u->read, err));
+        TRY_RETURN(open_page(rd, index, u, err));
+        st = array20_read_begin(u->open, rd->call->mem, u->rows, u->n_rows, &u->read, err);
+        if (st != PENNON_OK) return in_page(rd, n, u->page, st, err);
     }
     return PENNON_OK;
 }
@@ -209,10 +335,9 @@ static pennon_status end_list(struct reading20 *rd, uint32_t index, pennon_error
 {
     struct node20 *n = &rd->nodes[index];
     bool large = n->node->field->type.layout == LAYOUT_LIST64;
-    uint32_t column = n->node->column;
     const uint64_t *starts;
     size_t total = 0, made = 0;
-    TRY_RETURN(list_starts(rd->reader, column, &starts, err));
+    TRY_RETURN(list_starts(rd, index, &starts, err));
     for (size_t i = 0; i < n->n_uses; i++) total += rd->uses[n->first_use + i].n_rows;
     struct row_range *items = arena_alloc(&rd->arena, (total + 1) * sizeof *items, err);
     if (!items) return err->code;
@@ -221,7 +346,7 @@ static pennon_status end_list(struct reading20 *rd, uint32_t index, pennon_error
         struct use20 *u = &rd->uses[n->first_use + i];
         struct row_range *first = items + made;
         pennon_status st = array20_read_lists(u->read, large, &n->layer, first, err);
-        if (st != PENNON_OK) return file_where(rd->reader, st, column, (int64_t)u->page, PENNON_NOWHERE, err);
+        if (st != PENNON_OK) return in_page(rd, n, u->page, st, err);
         for (size_t k = 0; k < u->n_rows; k++) {
             struct row_range range = {first[k].start + starts[u->page], first[k].end + starts[u->page]};
             if (range.start == range.end) continue;
@@ -233,7 +358,7 @@ static pennon_status end_list(struct reading20 *rd, uint32_t index, pennon_error
         }
     }
     n->ended = true;
-    give_children(rd, index, items, made);
+    give_children(rd, index, items, made, is_legacy(rd) ? starts : NULL);
     return PENNON_OK;
 }
 
@@ -259,7 +384,7 @@ static pennon_status feed(struct reading20 *rd, const struct node20 *n, const st
         size_t more;
         if (u->n_wants) {
             pennon_status st = array20_read_feed(u->read, f->bytes + u->first_want, err);
-            if (st != PENNON_OK) return file_where(rd->reader, st, n->node->column, (int64_t)u->page, PENNON_NOWHERE, err);
+            if (st != PENNON_OK) return in_page(rd, n, u->page, st, err);
         }
         array20_read_wants(u->read, &wants, &more);
         *ready = *ready && more == 0;
@@ -302,10 +427,10 @@ static pennon_status decode_node(void *arg, size_t index, pennon_error *err)
     static const struct layer_spec item = {ROLE_ITEM, false, 0};
     if (!n->node->is_leaf) return PENNON_OK;
     TRY_RETURN(call_check(rd->call, err));
-    TRY_RETURN(leaf_out_init(&n->leaf, &rd->reader->columns[n->node->column].type, &item, 1, rd->call->mem, err));
+    TRY_RETURN(leaf_out_init(&n->leaf, n->type, &item, 1, rd->call->mem, err));
     for (size_t i = n->first_use; i < n->first_use + n->n_uses; i++) {
         pennon_status st = array20_read_decode(rd->uses[i].read, &n->leaf, err);
-        if (st != PENNON_OK) return file_where(rd->reader, st, n->node->column, (int64_t)rd->uses[i].page, PENNON_NOWHERE, err);
+        if (st != PENNON_OK) return in_page(rd, n, rd->uses[i].page, st, err);
     }
     return PENNON_OK;
 }
@@ -325,7 +450,10 @@ static pennon_status assemble(struct reading20 *rd, uint32_t *next, const struct
 static void reading_end(struct reading20 *rd)
 {
     struct mem *m = rd->call->mem;
-    for (size_t i = 0; i < rd->n_uses; i++) array20_read_free(rd->uses[i].read);
+    for (size_t i = 0; i < rd->n_uses; i++) {
+        array20_read_free(rd->uses[i].read);
+        array20_free(rd->uses[i].own);
+    }
     for (uint32_t i = 0; i < rd->n_nodes; i++) {
         leaf_out_free(&rd->nodes[i].leaf);
         buf_free(&rd->nodes[i].layer.validity);
@@ -341,10 +469,11 @@ static void reading_end(struct reading20 *rd)
 static pennon_status make_nodes(struct reading20 *rd, const struct row_range *rows, size_t n, pennon_error *err)
 {
     for (uint32_t i = 0; i < rd->p->n_nodes; i++) TRY_RETURN(add_node(rd, &rd->p->nodes[i], NO_PARENT, false, err));
+    const uint64_t *batches = is_legacy(rd) ? legacy_starts(rd->reader) : NULL;
     for (uint32_t i = 0; i < rd->n_nodes; i++) {
-        if (rd->nodes[i].parent == NO_PARENT) give_rows(&rd->nodes[i], rows, n);
+        if (rd->nodes[i].parent == NO_PARENT) give_rows(&rd->nodes[i], rows, n, batches);
     }
-    return load_metadata(rd, err);
+    return is_legacy(rd) ? load_lines(rd, err) : load_columns(rd, err);
 }
 
 pennon_status file_read_v20(const struct call *c, struct file_reader *r, const struct file_projection *p,

@@ -148,10 +148,10 @@ static pennon_status read_places(struct file_reader *r, struct bytes table, stru
     return PENNON_OK;
 }
 
-/* Bytes of the file as a block: a copy of the tail, or a read. */
-static pennon_status read_bytes(const struct call *c, struct file_reader *r, uint64_t offset, uint64_t size, struct block **out,
-                                pennon_error *err)
+pennon_status file_read_bytes(const struct call *c, struct file_reader *r, uint64_t offset, uint64_t size, struct block **out,
+                              pennon_error *err)
 {
+    ASSERT(range_inside(offset, size, r->size));
     struct bytes view = file_tail_view(r, offset, size);
     struct block *b = block_new(r->mem, (size_t)size, err);
     if (!b) return err->code;
@@ -196,11 +196,11 @@ static pennon_status read_tables(const struct call *c, struct file_reader *r, co
     CHECK_FILE((gbo - cmo) / 16 >= r->n_columns, "footer: %u columns", r->n_columns);
     /* Official takes the column table as the last bytes before the other one. */
     uint64_t columns_at = gbo - 16 * (uint64_t)r->n_columns, tables_size = 16 * ((uint64_t)r->n_columns + r->n_globals);
-    TRY(read_bytes(c, r, columns_at, tables_size, &tables, err));
+    TRY(file_read_bytes(c, r, columns_at, tables_size, &tables, err));
     TRY(read_places(r, bytes_of(tables->data, 16 * (size_t)r->n_columns), &r->column_places, err));
     TRY(read_places(r, bytes_of(tables->data + 16 * (size_t)r->n_columns, 16 * (size_t)r->n_globals), &r->globals, err));
     CHECK_FILE(r->globals[0].size <= DESCRIPTOR_MAX, "file descriptor of %" PRIu64 " bytes", r->globals[0].size);
-    TRY(read_bytes(c, r, r->globals[0].offset, r->globals[0].size, &r->descriptor, err));
+    TRY(file_read_bytes(c, r, r->globals[0].offset, r->globals[0].size, &r->descriptor, err));
     TRY(read_rows(r, err));
     TRY_NEW(r->columns, arena_calloc(&r->arena, (size_t)r->n_columns + 1, sizeof *r->columns, err));
 done:
@@ -267,7 +267,7 @@ struct file_reader *file_reader_retain(struct file_reader *r)
 void file_reader_release(struct file_reader *r)
 {
     if (!r || atomic_fetch_sub_explicit(&r->refs, 1, memory_order_acq_rel) != 1) return;
-    if (r->legacy_free) r->legacy_free(r);
+    if (r->legacy) legacy_free(r);
     for (uint32_t i = 0; r->columns && i < r->n_columns; i++) {
         const struct file_column *col = &r->columns[i];
         for (size_t p = 0; col->open && p < col->n_pages; p++) page_free(col->open[p]);
@@ -295,31 +295,44 @@ pennon_status file_reader_global_buffer(const struct call *c, struct file_reader
                                         pennon_error *err)
 {
     if (i >= r->n_globals) return error_set(err, PENNON_INVALID_ARGUMENT, "global buffer %u of %u", i, r->n_globals);
-    return file_where(r, read_bytes(c, r, r->globals[i].offset, r->globals[i].size, out, err), PENNON_NOWHERE, PENNON_NOWHERE,
+    return file_where(r, file_read_bytes(c, r, r->globals[i].offset, r->globals[i].size, out, err), PENNON_NOWHERE, PENNON_NOWHERE,
                       (int64_t)r->globals[i].offset, err);
+}
+
+static pennon_status parse_schema(struct file_reader *r, struct schema **out, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    struct arena scratch;
+    struct file_descriptor_message d;
+    arena_init(&scratch, r->mem);
+    TRY(wire_decode(&file_descriptor_table, bytes_of(r->descriptor->data, r->descriptor->size), &scratch, &d, err));
+    CHECK_FILE(d.schema, "file descriptor without a schema");
+    TRY(schema_from_messages(r->mem, d.schema->fields, d.schema->n_fields, d.schema->metadata, d.schema->n_metadata, true, out,
+                             err));
+done:
+    arena_reset(&scratch);
+    return st;
 }
 
 pennon_status file_reader_schema(const struct call *c, struct file_reader *r, const struct schema **out, pennon_error *err)
 {
-    UNUSED(c);
-    pennon_status st = PENNON_OK;
-    struct arena scratch;
-    arena_init(&scratch, r->mem);
+    struct schema *mine = NULL;
+    (void)pthread_mutex_lock(&r->lock);
+    *out = r->schema;
+    (void)pthread_mutex_unlock(&r->lock);
+    if (*out) return PENNON_OK;
+    pennon_status st = r->version == STORAGE_LEGACY ? legacy_read_schema(c, r, &mine, err) : parse_schema(r, &mine, err);
+    if (st != PENNON_OK) return file_where(r, st, PENNON_NOWHERE, PENNON_NOWHERE, PENNON_NOWHERE, err);
+    /* When another thread was faster its schema is the one. */
     (void)pthread_mutex_lock(&r->lock);
     if (!r->schema) {
-        if (!r->descriptor)
-            FAIL(PENNON_NOT_SUPPORTED, "the schema of a 0.1 file that belongs to a table: it stands in the table's manifest");
-        struct file_descriptor_message d;
-        TRY(wire_decode(&file_descriptor_table, bytes_of(r->descriptor->data, r->descriptor->size), &scratch, &d, err));
-        CHECK_FILE(d.schema, "file descriptor without a schema");
-        TRY(schema_from_messages(r->mem, d.schema->fields, d.schema->n_fields, d.schema->metadata, d.schema->n_metadata, true,
-                                 &r->schema, err));
+        r->schema = mine;
+        mine = NULL;
     }
     *out = r->schema;
-done:
     (void)pthread_mutex_unlock(&r->lock);
-    arena_reset(&scratch);
-    return file_where(r, st, PENNON_NOWHERE, PENNON_NOWHERE, PENNON_NOWHERE, err);
+    schema_release(mine);
+    return PENNON_OK;
 }
 
 /* ---- column metadata ---- */

@@ -30,9 +30,64 @@ void schema_release(struct schema *s)
 {
     if (s == NULL || atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) != 1) return;
     struct mem *m = s->mem;
+    schema_origin_release(s->origin);
     arena_reset(&s->arena);
     mem_free(m, s);
     mem_release(m);
+}
+
+/* ---- origin ---- */
+
+struct schema_origin *schema_origin_new(struct mem *m, uint64_t file_size, pennon_error *err)
+{
+    struct schema_origin *o = mem_calloc(m, 1, sizeof *o, err);
+    if (o == NULL) return NULL;
+    o->mem = mem_retain(m);
+    o->file_size = file_size;
+    atomic_init(&o->refs, 1);
+    return o;
+}
+
+pennon_status schema_origin_add(struct schema_origin *o, uint64_t at, struct block *block, pennon_error *err)
+{
+    ASSERT(range_inside(at, block->size, o->file_size));
+    pennon_status st = mem_grow(o->mem, &o->parts, &o->cap_parts, o->n_parts, sizeof *o->parts, SIZE_MAX / 64, err);
+    if (st != PENNON_OK) {
+        block_release(block);
+        return st;
+    }
+    o->parts[o->n_parts++] = (struct origin_part){at, block};
+    return PENNON_OK;
+}
+
+static struct schema_origin *origin_retain(struct schema_origin *o)
+{
+    if (o != NULL) atomic_fetch_add_explicit(&o->refs, 1, memory_order_relaxed);
+    return o;
+}
+
+void schema_origin_release(struct schema_origin *o)
+{
+    if (o == NULL || atomic_fetch_sub_explicit(&o->refs, 1, memory_order_acq_rel) != 1) return;
+    struct mem *m = o->mem;
+    for (size_t i = 0; i < o->n_parts; i++) block_release(o->parts[i].block);
+    mem_free(m, o->parts);
+    mem_free(m, o);
+    mem_release(m);
+}
+
+void schema_set_origin(struct schema *s, struct schema_origin *o)
+{
+    ASSERT(s->origin == NULL);
+    s->origin = o;
+}
+
+bool schema_has_dictionaries(const struct schema *s)
+{
+    for (size_t i = 0; i < s->n_all; i++) {
+        if (s->by_id[i]->type.id == ARROW_DICTIONARY) return true;
+    }
+    return false;
 }
 
 /* ---- metadata pairs ---- */
@@ -208,6 +263,7 @@ static pennon_status schema_copy_frame(struct mem *m, const struct schema *s, si
     TRY_NEW(copy, schema_new(m, err));
     TRY(pairs_copy(&copy->arena, s->metadata, s->n_metadata, &copy->metadata, &copy->n_metadata, err));
     TRY_NEW(copy->fields, arena_calloc(&copy->arena, n, sizeof(struct field *), err));
+    copy->origin = origin_retain(s->origin);
     *out = copy;
     copy = NULL;
 done:

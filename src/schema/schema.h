@@ -54,6 +54,24 @@ struct field {
     struct field *parent; /* NULL at the top */
 };
 
+/* Bytes of the file of version 0.1 that a schema came from: the values of its dictionary fields lie in them, at field->dictionary. Immutable once a
+ * schema has it; reference counted and thread safe. */
+struct origin_part {
+    uint64_t at; /* in the file */
+    struct block *block;
+};
+struct schema_origin {
+    struct mem *mem;
+    uint64_t file_size;
+    struct origin_part *parts;
+    size_t n_parts, cap_parts;
+    _Atomic(uint32_t) refs;
+};
+struct schema_origin *schema_origin_new(struct mem *m, uint64_t file_size, pennon_error *err) CHECKED;
+/* Takes `block`, also on failure. */
+pennon_status schema_origin_add(struct schema_origin *o, uint64_t at, struct block *block, pennon_error *err) CHECKED;
+void schema_origin_release(struct schema_origin *o); /* NULL is allowed */
+
 struct schema {
     struct field **fields; /* top level, in table order */
     size_t n_fields;
@@ -62,12 +80,16 @@ struct schema {
     const struct field **by_id;   /* every field at any depth, ascending ids */
     const struct field **by_name; /* top-level fields, ascending names */
     size_t n_all;                 /* elements of by_id */
+    struct schema_origin *origin; /* 0.1: retained; projections share it. NULL otherwise */
     struct arena arena;
     struct mem *mem;
     _Atomic(uint32_t) refs;
 };
 
 struct schema *schema_retain(struct schema *s);
+/* Before the schema is shared: takes `o`. */
+void schema_set_origin(struct schema *s, struct schema_origin *o);
+bool schema_has_dictionaries(const struct schema *s);
 void schema_release(struct schema *s); /* NULL is allowed */
 
 /* From the flat pre-order list of a manifest or file. CORRUPT: unknown parent, double ids, bad logical type, names with NUL or not

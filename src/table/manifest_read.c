@@ -188,6 +188,21 @@ static pennon_status read_storage_version(struct snapshot *s, pennon_error *err)
     return PENNON_OK;
 }
 
+/* The values of dictionary fields lie in the manifest file. */
+static pennon_status keep_dictionaries(struct snapshot *s, struct block *file, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    struct schema_origin *o = NULL;
+    if (s->storage_version != STORAGE_LEGACY || !schema_has_dictionaries(s->schema)) return PENNON_OK;
+    TRY_NEW(o, schema_origin_new(s->mem, file->size, err));
+    TRY(schema_origin_add(o, 0, block_retain(file), err));
+    schema_set_origin(s->schema, o);
+    o = NULL;
+done:
+    schema_origin_release(o);
+    return st;
+}
+
 /* ---- sections ---- */
 
 /* Does the section parse as a whole? Nothing of it is kept. */
@@ -261,6 +276,7 @@ pennon_status snapshot_parse(struct mem *m, struct block *file, const char *name
     TRY(read_storage_version(s, err));
     TRY(schema_from_messages(m, s->manifest.fields, s->manifest.n_fields, s->manifest.schema_metadata,
                              s->manifest.n_schema_metadata, false, &s->schema, err));
+    TRY(keep_dictionaries(s, file, err));
     TRY(read_sections(s, all, position, err));
     TRY_NEW(s->caches, caches_new(s, err));
     *out = s;

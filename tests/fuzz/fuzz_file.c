@@ -9,6 +9,7 @@
 #include "arrow/arrow.h"
 #include "codec_fuzz.h"
 #include "pennon/pennon.h"
+#include "wire/wire.h"
 
 #define MEMORY ((uint64_t)64 << 20)
 #define ROWS_READ 3000u
@@ -199,11 +200,43 @@ static size_t change_metadata(uint8_t *data, size_t size, size_t max_size, uint6
     return size;
 }
 
+/* A 0.1 file: a change lands in the pages, in the page table (one of its numbers), behind it, or in the footer. */
+static size_t change_legacy(uint8_t *data, size_t size, uint64_t *seed)
+{
+    const uint64_t end = size - 16, meta = load_u64(data + end);
+    uint64_t table = 0;
+    if (meta > end || end - meta < 4) return size;
+    struct wire_cursor cur = wire_cursor_of(bytes_of(data + meta + 4, (size_t)(end - meta - 4)));
+    pennon_error err;
+    pennon_error_init(&err);
+    while (!wire_cursor_done(&cur)) {
+        struct wire_item item;
+        if (wire_next(&cur, &item, &err) != PENNON_OK) break;
+        if (item.tag == 3) table = item.number;
+    }
+    pennon_error_clear(&err);
+    if (table > meta) table = meta;
+    switch (next(seed) % 5) {
+    case 0: change(data, (size_t)table, seed); break;
+    case 1:
+    case 2:
+        if (meta - table >= 8) change(data + table + next(seed) % ((meta - table) / 8) * 8, 8, seed);
+        break;
+    case 3: change(data + table, (size_t)(end - table), seed); break;
+    default: change(data + end, 16, seed); break;
+    }
+    return size;
+}
+
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned from)
 {
     uint64_t seed = from * UINT64_C(0x9e3779b97f4a7c15) + 1;
     if (size < FOOTER || memcmp(data + size - 4, "LANC", 4) != 0 || next(&seed) % 20 == 0)
         return LLVMFuzzerMutate(data, size, max_size);
+    if (load_u16(data + size - 8) == 0 && load_u16(data + size - 6) <= 2) {
+        for (unsigned times = 1 + next(&seed) % 3; times > 0; times--) size = change_legacy(data, size, &seed);
+        return size;
+    }
     const uint64_t meta = load_u64(data + size - FOOTER);
     const size_t pages = meta < size - FOOTER ? (size_t)meta : size - FOOTER;
     unsigned times = 1 + next(&seed) % 4;

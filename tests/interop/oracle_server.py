@@ -2,15 +2,22 @@
 """Runs official Lance for the tests: one JSON request a line on stdin, one JSON answer a line on stdout.
 
 Started by oracle.py with the Python of the venv that holds the wanted pylance. A request is
-{"call": name of a function in official_ops.py, "args": {...}}; the answer {"ok": value} or {"error": text}.
+{"call": name of a function in official_ops.py, or "module.function" of another module here, "args": {...}}; the
+answer {"ok": value} or {"error": text}.
 Panics of official arrive as BaseException and are answered as errors; an abort ends this process, which the
 client sees and reports.
 """
+import importlib
 import json
 import os
 import sys
 
 import official_ops
+
+
+def function(name):
+    module, _, name = name.rpartition(".")
+    return getattr(importlib.import_module(module) if module else official_ops, name)
 
 
 def main():
@@ -19,7 +26,7 @@ def main():
     for line in sys.stdin:
         request = json.loads(line)
         try:
-            value = getattr(official_ops, request["call"])(**request["args"])
+            value = function(request["call"])(**request["args"])
             answer = {"ok": value}
         except KeyboardInterrupt:
             return

@@ -284,28 +284,46 @@ static void test_file_reader__damaged_full_zip(void **state) { (void)state, dama
 static void test_file_reader__damaged_dictionary(void **state) { (void)state, damage_file("dict_2.1"); }
 static void test_file_reader__damaged_packed(void **state) { (void)state, damage_file("packedvar_2.2"); }
 static void test_file_reader__damaged_2_0(void **state) { (void)state, damage_file("general_2.0"); }
+static void test_file_reader__damaged_0_1(void **state) { (void)state, damage_file("plain_0.1"); }
+static void test_file_reader__damaged_0_1_nested(void **state) { (void)state, damage_file("nested_0.1"); }
+static void test_file_reader__damaged_0_1_dictionary(void **state) { (void)state, damage_file("dict_0.1"); }
 static void test_file_reader__damaged_struct_of_lists(void **state) { (void)state, damage_file("flsstruct_2.2"); }
 
 /* All objects of a table, one after another: data files, deletion files, the manifest. */
-static void test_dataset__damaged_table(void **state)
+static void damage_table(const char *name, size_t n)
 {
-    (void)state;
+    static const char *const folders[] = {"_versions", "_deletions", "data"};
     struct fixture f = {.n = 0};
-    add_folder(&f, PENNON_SOURCE_DIR "/tests/unit/data/deleted.lance/_versions", "t/_versions");
-    add_folder(&f, PENNON_SOURCE_DIR "/tests/unit/data/deleted.lance/_deletions", "t/_deletions");
-    add_folder(&f, PENNON_SOURCE_DIR "/tests/unit/data/deleted.lance/data", "t/data");
-    assert_int_equal(f.n, 5);
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        char from[4096], to[64];
+        assert_true(snprintf(from, sizeof from, PENNON_SOURCE_DIR "/tests/unit/data/%s.lance/%s", name, folders[i]) <
+                    (int)sizeof from);
+        assert_true(snprintf(to, sizeof to, "t/%s", folders[i]) < (int)sizeof to);
+        add_folder(&f, from, to);
+    }
+    assert_int_equal(f.n, n);
     for (size_t i = 0; i < f.n; i++) damage(&f, i, use_dataset);
     free_fixture(&f);
 }
 
+static void test_dataset__damaged_table(void **state) { (void)state, damage_table("deleted", 5); }
+static void test_dataset__damaged_table_0_1(void **state) { (void)state, damage_table("legacy", 6); }
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_file_reader__damaged_bitpacked),       cmocka_unit_test(test_file_reader__damaged_lists),
-        cmocka_unit_test(test_file_reader__damaged_full_zip),        cmocka_unit_test(test_file_reader__damaged_dictionary),
-        cmocka_unit_test(test_file_reader__damaged_packed),          cmocka_unit_test(test_file_reader__damaged_2_0),
-        cmocka_unit_test(test_file_reader__damaged_struct_of_lists), cmocka_unit_test(test_dataset__damaged_table),
+        cmocka_unit_test(test_file_reader__damaged_bitpacked),
+        cmocka_unit_test(test_file_reader__damaged_lists),
+        cmocka_unit_test(test_file_reader__damaged_full_zip),
+        cmocka_unit_test(test_file_reader__damaged_dictionary),
+        cmocka_unit_test(test_file_reader__damaged_packed),
+        cmocka_unit_test(test_file_reader__damaged_2_0),
+        cmocka_unit_test(test_file_reader__damaged_struct_of_lists),
+        cmocka_unit_test(test_dataset__damaged_table),
+        cmocka_unit_test(test_file_reader__damaged_0_1),
+        cmocka_unit_test(test_file_reader__damaged_0_1_nested),
+        cmocka_unit_test(test_file_reader__damaged_0_1_dictionary),
+        cmocka_unit_test(test_dataset__damaged_table_0_1),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
