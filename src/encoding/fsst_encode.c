@@ -6,8 +6,12 @@
  * bytes: symbols, and concatenations of pairs. The first rounds look at part of the sample only. In all rounds but the last
  * the first byte of each symbol is counted too, so that a table can fall back to shorter symbols.
  *
- * Lookup: a hash of the next three bytes leads to a chain of symbols of three and more bytes, longest first; a table of the
- * next two bytes gives the symbol of two or one bytes, or says that the byte must be escaped.
+ * Lookup: a hash of the next three bytes leads to a set of at most two symbols of three and more bytes, the longer first; a table of the
+ * next two bytes gives the symbol of two or one bytes, or says that the byte must be escaped. A candidate whose set is full is left out
+ * of the table, so that a lookup has no branch that depends on the text.
+ *
+ * A lookup waits for the one before it, some twenty cycles. So compression walks four stretches of a block side by side (LANES), each
+ * with its own output, and joins the outputs.
  *
  * The sample is taken at places that depend on the input alone: the same values give the same table.
  *
@@ -21,9 +25,9 @@
 #define MAX_SYMBOLS 255u
 #define CODE_BASE 256u /* while training, codes below are escaped bytes */
 #define CODE_LIMIT 512u
-#define HASH_BITS 10u
-#define HASH_SLOTS (1u << HASH_BITS)
-#define NO_SYMBOL 0xFFFFu
+#define HASH_BITS 9u
+#define HASH_SETS (1u << HASH_BITS)
+#define EMPTY_LENGTH UINT16_MAX /* no value has it, so that an empty slot never matches */
 #define CANDIDATE_SLOTS (1u << 16)
 #define CANDIDATES (CANDIDATE_SLOTS / 2)
 
@@ -40,22 +44,20 @@ struct symbol {
 #define FOUND_LENGTH(found) ((found) >> 12)
 #define FOUND_ESCAPE FOUND(511u, 1u) /* the low byte is the escape code */
 
-/* A symbol of three bytes or more in the hash: sixteen bytes, so that a lookup touches one cache line. */
+/* A symbol of three bytes or more: sixteen bytes, and the two of a set in one half of a cache line. */
 struct slot {
     uint64_t bytes;
+    uint32_t length; /* EMPTY_LENGTH = none */
+    uint16_t unused; /* high bits of a word that do not count */
     uint16_t found;
-    uint16_t next;   /* in `more`, or NO_SYMBOL; by falling length */
-    uint16_t unused; /* high bits of a word that do not count; 64 = empty */
-    uint16_t length; /* an empty slot has one that no value has */
 };
 
 struct table {
     struct symbol symbols[MAX_SYMBOLS];
-    uint32_t n, n_more;
-    struct slot slots[HASH_SLOTS]; /* the longest of each chain */
-    struct slot more[MAX_SYMBOLS]; /* the others */
-    uint16_t pair[65536];          /* FOUND for the next two bytes, of two, one or no symbol bytes */
-    uint16_t single[256];          /* FOUND for one byte */
+    uint32_t n;
+    struct slot sets[HASH_SETS][2]; /* the longer first */
+    uint16_t pair[65536];           /* FOUND for the next two bytes, of two, one or no symbol bytes */
+    uint16_t single[256];           /* FOUND for one byte */
 };
 
 struct fsst_encoder {
@@ -103,12 +105,12 @@ static ALWAYS_INLINE uint64_t next_random(uint64_t *state)
 
 /* ---- the table ---- */
 
-static const struct slot slot_empty = {0, 0, NO_SYMBOL, 0, UINT16_MAX};
+static const struct slot slot_empty = {0, EMPTY_LENGTH, 0, 0};
 
 static void table_init(struct table *t)
 {
-    t->n = t->n_more = 0;
-    for (uint32_t i = 0; i < HASH_SLOTS; i++) t->slots[i] = slot_empty;
+    t->n = 0;
+    for (uint32_t i = 0; i < HASH_SETS; i++) t->sets[i][0] = t->sets[i][1] = slot_empty;
     for (uint32_t i = 0; i < 256; i++) t->single[i] = FOUND_ESCAPE;
     for (uint32_t i = 0; i < 65536; i += 256) memcpy(t->pair + i, t->single, sizeof t->single);
 }
@@ -125,41 +127,34 @@ static void table_clear(struct table *t)
         } else if (s.length == 2) {
             t->pair[s.bytes & 0xFFFF] = FOUND_ESCAPE;
         } else {
-            t->slots[hash3(s.bytes)] = slot_empty;
+            struct slot *set = t->sets[hash3(s.bytes)];
+            set[0] = set[1] = slot_empty;
         }
     }
-    t->n = t->n_more = 0;
+    t->n = 0;
 }
 
-/* Put a symbol in its chain, behind those that are at least as long. */
-static void chain_insert(struct table *t, struct slot in)
+/* Put a symbol into its set; false when that is full. */
+static bool set_insert(struct table *t, struct slot in)
 {
-    struct slot *at = &t->slots[hash3(in.bytes)];
-    if (at->length == UINT16_MAX) {
-        *at = in;
-        return;
+    struct slot *set = t->sets[hash3(in.bytes)];
+    if (set[1].length != EMPTY_LENGTH) return false;
+    const bool longer = set[0].length != EMPTY_LENGTH && in.length > set[0].length;
+    set[1] = longer ? set[0] : set[1];
+    if (longer || set[0].length == EMPTY_LENGTH) {
+        set[0] = in;
+    } else {
+        set[1] = in;
     }
-    for (;;) {
-        if (at->length < in.length) {
-            const struct slot shorter = *at;
-            *at = in;
-            at->next = shorter.next;
-            in = shorter;
-        }
-        if (at->next == NO_SYMBOL) break;
-        at = &t->more[at->next];
-    }
-    in.next = NO_SYMBOL;
-    at->next = (uint16_t)t->n_more;
-    t->more[t->n_more++] = in;
+    return true;
 }
 
+/* Add a symbol, where there is room for it. */
 static void table_add(struct table *t, uint64_t bytes, uint32_t length)
 {
     ASSERT(t->n < MAX_SYMBOLS && length >= 1 && length <= 8);
-    const uint32_t code = t->n++;
+    const uint32_t code = t->n;
     const uint16_t found = FOUND(code, length);
-    t->symbols[code] = (struct symbol){bytes, length};
     if (length == 1) {
         t->single[bytes & 0xFF] = found;
         for (uint32_t second = 0; second < 256; second++) {
@@ -168,29 +163,25 @@ static void table_add(struct table *t, uint64_t bytes, uint32_t length)
         }
     } else if (length == 2) {
         t->pair[bytes & 0xFFFF] = found;
-    } else {
-        chain_insert(t, (struct slot){bytes, found, NO_SYMBOL, (uint16_t)(64 - 8 * length), (uint16_t)length});
+    } else if (!set_insert(t, (struct slot){bytes, length, (uint16_t)(64 - 8 * length), found})) {
+        return;
     }
+    t->symbols[code] = (struct symbol){bytes, length};
+    t->n++;
 }
 
 static ALWAYS_INLINE bool slot_matches(const struct slot *s, uint64_t word, size_t left)
 {
-    return ((word ^ s->bytes) << s->unused) == 0 && s->length <= left;
+    return (((word ^ s->bytes) << s->unused) == 0) & (s->length <= left);
 }
 
-/* The longest symbol that begins the `left` (1..) bytes in `word`, or FOUND_ESCAPE. Bytes of the word past `left` are zero. */
+/* The longest symbol that begins the `left` (1..) bytes in `word`, or FOUND_ESCAPE. Bytes of the word past `left` do not count. */
 static ALWAYS_INLINE unsigned table_find(const struct table *t, uint64_t word, size_t left)
 {
-    const struct slot *s = &t->slots[hash3(word)];
-    const unsigned shorter = left >= 2 ? t->pair[word & 0xFFFF] : t->single[word & 0xFF];
-    if (UNLIKELY(s->next != NO_SYMBOL)) {
-        while (!slot_matches(s, word, left)) {
-            if (s->next == NO_SYMBOL) return shorter;
-            s = &t->more[s->next];
-        }
-        return s->found;
-    }
-    return slot_matches(s, word, left) ? s->found : shorter;
+    const struct slot *set = t->sets[hash3(word)];
+    unsigned found = *(left >= 2 ? &t->pair[word & 0xFFFF] : &t->single[word & 0xFF]);
+    found = slot_matches(&set[1], word, left) ? set[1].found : found;
+    return slot_matches(&set[0], word, left) ? set[0].found : found;
 }
 
 /* Up to eight bytes from p, zero above the value's end. `readable` is the end of all bytes. */
@@ -434,45 +425,160 @@ void fsst_encoder_table(const struct fsst_encoder *e, uint8_t out[FSST_TABLE_SIZ
 
 /* ---- compression ---- */
 
-/* Compress [p, end) to `to`, where twice as many bytes may be written. Returns the end of the codes. */
-static ALWAYS_INLINE uint8_t *value_compress(const struct table *t, const uint8_t *p, const uint8_t *end, const uint8_t *readable,
-                                             uint8_t *to)
+#define LANES 4u
+#define BLOCK_BYTES (1u << 16) /* of input, unless one value is larger */
+#define LANE_BYTES_MIN 256u    /* below it the lanes are not worth their joining */
+
+/* A stretch of values that is compressed into its own place. `ends` are bytes of output; the last value in work is written again and again
+ * with what is there so far, so that its end needs no branch. */
+struct lane {
+    const uint8_t *at, *end; /* of the stretch */
+    const uint8_t *value_end;
+    uint64_t value; /* in work */
+    uint8_t *to, *begin;
+};
+
+struct compression {
+    const struct table *table;
+    unsigned width; /* of an offset */
+    const uint8_t *offsets;
+    const uint8_t *data;
+    const uint8_t *readable; /* end of the data */
+    uint64_t *ends;          /* of the values of the block: codes since the lane's beginning */
+    uint64_t first;          /* value of the block */
+};
+
+static ALWAYS_INLINE const uint8_t *end_of_value(const struct compression *c, uint64_t i)
 {
-    while (p < end) {
-        const size_t left = (size_t)(end - p);
-        const unsigned found = table_find(t, word_at(p, left, readable), left);
-        /* No branch on the escape: the literal is written in any case, and kept or not. */
-        to[0] = (uint8_t)found;
-        to[1] = *p;
-        to += 1 + ((found >> 8) & 1);
-        p += FOUND_LENGTH(found);
+    return c->data + offset_at(c->width, c->offsets, i + 1);
+}
+
+/* One symbol, at a place where eight bytes can be read. */
+static ALWAYS_INLINE void lane_step(const struct compression *c, struct lane *l)
+{
+    while (UNLIKELY(l->at == l->value_end)) { /* the value is done, or was empty */
+        c->ends[l->value++ - c->first] = (uint64_t)(l->to - l->begin);
+        l->value_end = end_of_value(c, l->value);
+    }
+    const unsigned found = table_find(c->table, load_u64(l->at), (size_t)(l->value_end - l->at));
+    /* No branch on the escape: the literal is written in any case, and kept or not. */
+    l->to[0] = (uint8_t)found;
+    l->to[1] = *l->at;
+    l->to += 1 + ((found >> 8) & 1);
+    l->at += FOUND_LENGTH(found);
+}
+
+/* The rest of a stretch, up to the end of the data, and the ends of its values up to `stop`. */
+static void lane_finish(const struct compression *c, struct lane *l, uint64_t stop)
+{
+    while (l->at < l->end && (size_t)(c->readable - l->at) >= 8) lane_step(c, l);
+    while (l->value < stop) {
+        while (l->at < l->value_end) {
+            const size_t left = (size_t)(l->value_end - l->at);
+            const unsigned found = table_find(c->table, word_at(l->at, left, c->readable), left);
+            l->to[0] = (uint8_t)found;
+            l->to[1] = *l->at;
+            l->to += 1 + ((found >> 8) & 1);
+            l->at += FOUND_LENGTH(found);
+        }
+        c->ends[l->value++ - c->first] = (uint64_t)(l->to - l->begin);
+        if (l->value < stop) l->value_end = end_of_value(c, l->value);
+    }
+}
+
+/* All lanes together, until one comes near its end. */
+static void lanes_run(const struct compression *c, struct lane lanes[LANES])
+{
+    struct lane a = lanes[0], b = lanes[1], d = lanes[2], e = lanes[3];
+    const uint8_t *const last = c->readable - 8; /* a block of lanes is longer than that */
+    const uint8_t *const stop = e.end < last ? e.end : last;
+    while (a.at < a.end && b.at < b.end && d.at < d.end && e.at < stop) {
+        lane_step(c, &a);
+        lane_step(c, &b);
+        lane_step(c, &d);
+        lane_step(c, &e);
+    }
+    lanes[0] = a;
+    lanes[1] = b;
+    lanes[2] = d;
+    lanes[3] = e;
+}
+
+/* First value in [from, to) that begins at `place` bytes of the data or later; `to` if none does. */
+static uint64_t value_from(const struct compression *c, uint64_t from, uint64_t to, uint64_t place)
+{
+    while (from < to) {
+        const uint64_t middle = from + (to - from) / 2;
+        if (offset_at(c->width, c->offsets, middle) < place) {
+            from = middle + 1;
+        } else {
+            to = middle;
+        }
+    }
+    return from;
+}
+
+/* Values [first, stop), at least one, to `to`, where twice their bytes may be written. Returns the end of the codes; c->ends are from `to`. */
+static uint8_t *block_compress(struct compression *c, uint64_t first, uint64_t stop, uint8_t *to)
+{
+    struct lane lanes[LANES];
+    uint64_t bounds[LANES + 1] = {first, first, first, first, stop};
+    const uint64_t begin = offset_at(c->width, c->offsets, first), size = offset_at(c->width, c->offsets, stop) - begin;
+    c->first = first;
+    for (uint32_t k = 1; k < LANES; k++) bounds[k] = value_from(c, bounds[k - 1], stop, begin + k * size / LANES);
+    for (uint32_t k = 0; k < LANES; k++) {
+        const uint64_t at = offset_at(c->width, c->offsets, bounds[k]), end = offset_at(c->width, c->offsets, bounds[k + 1]);
+        uint8_t *out = to + 2 * (at - begin);
+        lanes[k] = (struct lane){c->data + at, c->data + end, c->data + at, bounds[k], out, out};
+        if (bounds[k] < bounds[k + 1]) lanes[k].value_end = end_of_value(c, bounds[k]);
+    }
+    if (size >= LANES * LANE_BYTES_MIN) lanes_run(c, lanes);
+    for (uint32_t k = 0; k < LANES; k++) {
+        lane_finish(c, &lanes[k], bounds[k + 1]);
+        const size_t codes = (size_t)(lanes[k].to - lanes[k].begin), before = (size_t)(to - lanes[0].begin);
+        for (uint64_t i = bounds[k]; k > 0 && i < bounds[k + 1]; i++) c->ends[i - first] += before;
+        if (k > 0) memmove(to, lanes[k].begin, codes);
+        to += codes;
     }
     return to;
+}
+
+/* How many values from `first` on make a block: at least one, at most what `ends` has room for. */
+static uint64_t block_stop(const struct compression *c, uint64_t first, uint64_t n)
+{
+    const uint64_t begin = offset_at(c->width, c->offsets, first), most = min_u64(n, first + BLOCK_BYTES / 8);
+    uint64_t stop = value_from(c, first + 1, most, begin + BLOCK_BYTES);
+    return stop;
 }
 
 pennon_status fsst_compress(const struct fsst_encoder *e, unsigned offset_width, const void *offsets, uint64_t n,
                             const uint8_t *data, struct buf *out, void *out_offsets, pennon_error *err)
 {
     ASSERT(offset_width == 4 || offset_width == 8);
-    const uint8_t *readable = data + offset_at(offset_width, offsets, n);
+    pennon_status st = PENNON_OK;
     const uint64_t most = offset_width == 4 ? INT32_MAX : INT64_MAX;
+    struct compression c = {.table = &e->table, .width = offset_width, .offsets = offsets, .data = data};
     uint8_t *to = out_offsets;
-    for (uint64_t i = 0; i <= n; i++) {
-        if (out->size > most) {
-            return error_set(err, PENNON_OVER_BUDGET, "%zu compressed bytes do not fit %u bit offsets", out->size,
-                             offset_width * 8);
+    c.readable = data + offset_at(offset_width, offsets, n);
+    TRY_NEW(c.ends, mem_alloc(e->mem, (size_t)(min_u64(n, BLOCK_BYTES / 8) + 1) * sizeof *c.ends, err));
+    const uint32_t start32 = (uint32_t)out->size;
+    const uint64_t start64 = out->size;
+    memcpy(to, offset_width == 4 ? (const void *)&start32 : (const void *)&start64, offset_width);
+    for (uint64_t first = 0, stop; first < n; first = stop) {
+        stop = block_stop(&c, first, n);
+        const uint64_t size = offset_at(offset_width, offsets, stop) - offset_at(offset_width, offsets, first);
+        if (out->cap - out->size < 2 * size) TRY(buf_grow(out, (size_t)(2 * size), err));
+        const size_t base = out->size;
+        if (size) out->size = (size_t)(block_compress(&c, first, stop, out->data + base) - out->data);
+        if (out->size > most)
+            FAIL(PENNON_OVER_BUDGET, "%zu compressed bytes do not fit %u bit offsets", out->size, offset_width * 8);
+        for (uint64_t i = first; i < stop; i++) {
+            const uint64_t v64 = base + (size ? c.ends[i - first] : 0);
+            const uint32_t v32 = (uint32_t)v64;
+            memcpy(to + (i + 1) * offset_width, offset_width == 4 ? (const void *)&v32 : (const void *)&v64, offset_width);
         }
-        const uint32_t v32 = (uint32_t)out->size;
-        const uint64_t v64 = out->size;
-        memcpy(to + i * offset_width, offset_width == 4 ? (const void *)&v32 : (const void *)&v64, offset_width);
-        if (i == n) break;
-        const uint64_t start = offset_at(offset_width, offsets, i);
-        const uint64_t end = offset_at(offset_width, offsets, i + 1);
-        ASSERT(start <= end);
-        if (start == end) continue;
-        if (out->cap - out->size < 2 * (end - start)) TRY_RETURN(buf_grow(out, (size_t)(2 * (end - start)), err));
-        uint8_t *stop = value_compress(&e->table, data + start, data + end, readable, out->data + out->size);
-        out->size = (size_t)(stop - out->data);
     }
-    return PENNON_OK;
+done:
+    mem_free(e->mem, c.ends);
+    return st;
 }
