@@ -139,9 +139,7 @@ def mega(n):
 
 
 def data_bytes(table):
-    """Of the files of the newest version: every run writes its own version, with one data file."""
-    sizes = [(e.stat().st_mtime_ns, e.stat().st_size) for e in os.scandir(os.path.join(table, "data")) if e.is_file()]
-    return max(sizes)[1]
+    return sum(e.stat().st_size for e in os.scandir(os.path.join(table, "data")))
 
 
 def compare(sides, name, plan, table, source, rounds):
@@ -158,10 +156,11 @@ def compare(sides, name, plan, table, source, rounds):
             where, extra = (f"{table}.{key}", source) if writes else (table, more)
             if cold:
                 drop_cache()
-            # One table is written over by all runs: the first one makes it.
             side.runs.append(side.run("write" if writes and key == "official" else verb, where, repeats, extra))
     for key, side in sides.items():
         where, extra = (f"{table}.{key}", source) if writes else (table, more)
+        if writes:
+            shutil.rmtree(where)  # of the runs, which wrote over one table
         side.allocated = side.run("write" if writes and key == "official" else verb, where, 1, extra, counted=True)[4]
         side.size = data_bytes(where) if writes else 0
         if writes:

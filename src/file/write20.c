@@ -178,11 +178,11 @@ void v20_mark_due(const struct file_writer *w, bool *due)
 
 /* ---- pages ---- */
 
-pennon_status v20_encode_column(struct file_writer *w, struct column_writer *col, pennon_error *err)
+pennon_status v20_encode_stretch(struct file_writer *w, struct stretch *s, pennon_error *err)
 {
+    const struct column_writer *col = &w->columns[s->column];
     pennon_status st = PENNON_OK;
     struct array20_batch *batches;
-    uint32_t index = (uint32_t)(col - w->columns);
     size_t n = 0;
     struct array20_column c = {.type = is_list(col) ? NULL : &col->type,
                                .large = col->field->type.layout == LAYOUT_LIST64,
@@ -196,12 +196,12 @@ pennon_status v20_encode_column(struct file_writer *w, struct column_writer *col
     TRY_NEW(batches, mem_calloc(w->mem, w->n_held + 1, sizeof *batches, err));
     for (size_t i = 0; i < w->n_held; i++) {
         const struct held_batch *b = &w->held[i];
-        if (b->first_row + b->rows <= col->rows_done) continue;
-        ASSERT(b->first_row >= col->rows_done);
+        if (b->first_row < s->from || b->first_row >= s->to) continue;
+        ASSERT(b->first_row + b->rows <= s->to);
         batches[n] = column_slots(w, col, shared_array_get(b->array));
-        batches[n++].blobs = b->blobs ? b->blobs[index] : NULL;
+        batches[n++].blobs = b->blobs ? b->blobs[s->column] : NULL;
     }
-    if (n) TRY(array20_pages_write(w->mem, &c, batches, n, &col->encoded, err));
+    if (n) TRY(array20_pages_write(w->mem, &c, batches, n, &s->encoded, err));
 done:
     mem_free(w->mem, batches);
     return st == PENNON_OK ? st : error_prefix(err, "column '%s'", col->field->name);
@@ -210,10 +210,12 @@ done:
 pennon_status v20_write_headers(struct file_writer *w, pennon_error *err)
 {
     for (uint32_t i = 0; i < w->n_columns; i++) {
-        struct column_writer *col = &w->columns[i];
-        if (!col->header) continue;
-        TRY_RETURN(array20_header_write(w->mem, col->header_rows, &col->encoded, err));
-        TRY_RETURN(writer_put_pages(w, col, err));
+        struct stretch s = {.column = i, .to = w->rows};
+        if (!w->columns[i].header) continue;
+        pennon_status st = array20_header_write(w->mem, w->columns[i].header_rows, &s.encoded, err);
+        if (st == PENNON_OK) st = writer_put_pages(w, &s, err);
+        page_set_free(&s.encoded);
+        TRY_RETURN(st);
     }
     return PENNON_OK;
 }

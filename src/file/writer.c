@@ -1,8 +1,9 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /* Writing a data file of version 2.1 or 2.2, and the container of 2.0 (see write20.c).
  *
- * Batches are held until every column has put them into pages. A column makes a page when its buffered Arrow bytes pass the page size;
- * columns that are due are encoded in parallel and written one after the other. The end of the file is written by finish:
+ * Batches are held until every column has put them into pages. When the buffered Arrow bytes of a column pass the page size its rows
+ * so far are cut off as a stretch. Once there are stretches for all cores they are encoded in parallel and written one after the
+ * other. The end of the file is written by finish:
  * FileDescriptor, column metadata, offset tables, footer.
  * Source: spec file-format 2, 3, 9.6, 11. */
 #include "file/writer_private.h"
@@ -147,11 +148,17 @@ static void drop_batch(struct file_writer *w, struct held_batch *b)
     shared_array_release(b->array);
 }
 
+static void stretch_forget(struct stretch *s)
+{
+    if (s->encoded.mem) page_set_free(&s->encoded);
+    s->encoded = (struct page_set){0};
+}
+
 static void writer_free(struct file_writer *w)
 {
+    for (size_t i = 0; i < w->n_stretches; i++) stretch_forget(&w->stretches[i]);
     for (size_t i = 0; i < w->n_held; i++) drop_batch(w, &w->held[i]);
     for (uint32_t i = 0; w->columns && i < w->n_columns; i++) {
-        if (w->columns[i].encoded.mem) page_set_free(&w->columns[i].encoded);
         mem_free(w->mem, w->columns[i].pages);
     }
     arrow_schema_release(&w->arrow);
@@ -159,6 +166,7 @@ static void writer_free(struct file_writer *w)
     struct mem *m = w->mem;
     mem_free(m, w->columns);
     mem_free(m, w->held);
+    mem_free(m, w->stretches);
     mem_free(m, w->globals);
     mem_free(m, w->metadata);
     mem_free(m, w->field_ids);
@@ -193,37 +201,36 @@ static void column_arrays(const struct column_writer *col, const struct ArrowArr
     ASSERT(k == 0);
 }
 
-/* Encode everything that the column holds into col->encoded. */
-static pennon_status encode_column(struct file_writer *w, struct column_writer *col, pennon_error *err)
+static pennon_status encode_stretch(struct file_writer *w, struct stretch *s, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct column_batch *batches = NULL;
     const struct ArrowArray **arrays = NULL;
-    if (w->options.version == STORAGE_2_0) return v20_encode_column(w, col, err);
-    uint32_t index = (uint32_t)(col - w->columns);
+    if (w->options.version == STORAGE_2_0) return v20_encode_stretch(w, s, err);
+    const struct column_writer *col = &w->columns[s->column];
     size_t n = 0;
     TRY_NEW(batches, mem_calloc(w->mem, w->n_held + 1, sizeof *batches, err));
     TRY_NEW(arrays, mem_calloc(w->mem, (w->n_held + 1) * col->n_specs, sizeof(void *), err));
     for (size_t i = 0; i < w->n_held; i++) {
         const struct held_batch *b = &w->held[i];
-        if (b->first_row + b->rows <= col->rows_done) continue;
+        if (b->first_row < s->from || b->first_row >= s->to) continue;
+        ASSERT(b->first_row + b->rows <= s->to); /* stretches end with batches */
         const struct ArrowArray *top = shared_array_get(b->array);
         const struct ArrowArray **chain = arrays + n * col->n_specs;
-        uint64_t skip = col->rows_done > b->first_row ? col->rows_done - b->first_row : 0;
         column_arrays(col, top, chain);
-        batches[n++] =
-            (struct column_batch){chain, (uint64_t)top->offset + skip, b->rows - skip, b->blobs ? b->blobs[index] : NULL};
+        batches[n++] = (struct column_batch){chain, (uint64_t)top->offset, b->rows, b->blobs ? b->blobs[s->column] : NULL};
     }
     struct leaf_column leaf = {&col->type, col->specs, col->n_specs, col->children, false};
-    if (n) TRY(column_pages_write(w->mem, &leaf, &col->options, w->options.version, batches, n, &col->encoded, err));
+    if (n) TRY(column_pages_write(w->mem, &leaf, &col->options, w->options.version, batches, n, &s->encoded, err));
 done:
     mem_free(w->mem, batches);
     mem_free(w->mem, arrays);
-    return st == PENNON_OK ? st : error_prefix(err, "column '%s'", col->field->name);
+    return st == PENNON_OK ? st : error_prefix(err, "column '%s'", w->columns[s->column].field->name);
 }
 
-static pennon_status write_page(struct file_writer *w, struct column_writer *col, struct page_bytes *p, pennon_error *err)
+static pennon_status write_page(struct file_writer *w, const struct stretch *s, struct page_bytes *p, pennon_error *err)
 {
+    struct column_writer *col = &w->columns[s->column];
     TRY_RETURN(mem_grow(w->mem, &col->pages, &col->cap_pages, col->n_pages, sizeof *col->pages, SIZE_MAX / 256, err));
     struct written_page *page = &col->pages[col->n_pages];
     page->offsets = arena_alloc(&w->arena, PAGE_BUFFERS_MAX * 2 * sizeof(uint64_t), err);
@@ -235,7 +242,7 @@ static pennon_status write_page(struct file_writer *w, struct column_writer *col
         TRY_RETURN(writer_put_aligned(w, bytes_of(p->buffers[i].data, p->buffers[i].size), &page->offsets[i], err));
     }
     page->length = p->length;
-    page->priority = w->options.version == STORAGE_2_0 ? 0 : col->rows_done + p->first_row;
+    page->priority = w->options.version == STORAGE_2_0 ? 0 : s->from + p->first_row;
     uint8_t *layout = arena_alloc(&w->arena, p->layout.size + 1, err);
     if (!layout) return err->code;
     memcpy(layout, p->layout.data, p->layout.size);
@@ -244,41 +251,35 @@ static pennon_status write_page(struct file_writer *w, struct column_writer *col
     return PENNON_OK;
 }
 
-static void forget_encoded(struct column_writer *col)
-{
-    if (col->encoded.mem) page_set_free(&col->encoded);
-    col->encoded = (struct page_set){0};
-}
-
-pennon_status writer_put_pages(struct file_writer *w, struct column_writer *col, pennon_error *err)
+pennon_status writer_put_pages(struct file_writer *w, struct stretch *s, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
-    for (size_t i = 0; i < col->encoded.n; i++) TRY(write_page(w, col, &col->encoded.pages[i], err));
+    for (size_t i = 0; i < s->encoded.n; i++) TRY(write_page(w, s, &s->encoded.pages[i], err));
 done:
-    forget_encoded(col);
+    stretch_forget(s);
     return st;
 }
 
-static pennon_status write_column(struct file_writer *w, struct column_writer *col, pennon_error *err)
+static pennon_status write_stretch(struct file_writer *w, struct stretch *s, pennon_error *err)
 {
-    TRY_RETURN(writer_put_pages(w, col, err));
-    col->rows_done = w->rows;
-    w->buffered -= col->buffered;
-    col->buffered = 0;
+    TRY_RETURN(writer_put_pages(w, s, err));
+    ASSERT(w->columns[s->column].rows_done == s->from);
+    w->columns[s->column].rows_done = s->to;
+    w->buffered -= s->bytes;
     return PENNON_OK;
 }
 
 struct flush {
     const struct call *c;
     struct file_writer *w;
-    struct column_writer **due;
+    struct stretch *first;
 };
 
-static pennon_status encode_due(void *arg, size_t i, pennon_error *err)
+static pennon_status encode_one(void *arg, size_t i, pennon_error *err)
 {
     struct flush *f = arg;
     TRY_RETURN(call_check(f->c, err));
-    return encode_column(f->w, f->due[i], err);
+    return encode_stretch(f->w, &f->first[i], err);
 }
 
 /* Batches that no column needs any more. */
@@ -297,48 +298,61 @@ static void drop_written(struct file_writer *w)
     w->n_held = kept;
 }
 
-/* Encoded side by side the columns did not fit the budget: one after another. */
+/* Encoded side by side the stretches did not fit the budget: one after another. */
 static pennon_status flush_singly(struct flush *f, size_t n, pennon_error *err)
 {
     pennon_error_clear(err);
-    for (size_t i = 0; i < n; i++) forget_encoded(f->due[i]);
+    for (size_t i = 0; i < n; i++) stretch_forget(&f->first[i]);
     for (size_t i = 0; i < n; i++) {
-        TRY_RETURN(encode_due(f, i, err));
-        TRY_RETURN(write_column(f->w, f->due[i], err));
+        TRY_RETURN(encode_one(f, i, err));
+        TRY_RETURN(write_stretch(f->w, &f->first[i], err));
     }
     return PENNON_OK;
 }
 
-/* Columns that hold more than a page, or all. A few at a time: encoded pages are memory too. */
-static pennon_status flush_columns(const struct call *c, struct file_writer *w, bool all, pennon_error *err)
+/* Cut off what columns hold where that is more than a page, or all. */
+static pennon_status cut_stretches(struct file_writer *w, bool all, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
-    struct flush f = {c, w, NULL};
     bool *wanted = NULL;
-    size_t n = 0, group = (size_t)c->threads * 2;
-    TRY_NEW(f.due, mem_calloc(w->mem, (size_t)w->n_columns + 1, sizeof(void *), err));
     TRY_NEW(wanted, mem_calloc(w->mem, (size_t)w->n_columns + 1, sizeof *wanted, err));
     for (uint32_t i = 0; i < w->n_columns; i++) wanted[i] = all || w->columns[i].buffered > w->options.page_bytes;
     if (w->options.version == STORAGE_2_0) v20_mark_due(w, wanted);
     for (uint32_t i = 0; i < w->n_columns; i++) {
-        if (wanted[i] && w->columns[i].rows_done < w->rows) f.due[n++] = &w->columns[i];
+        struct column_writer *col = &w->columns[i];
+        if (!wanted[i] || v20_is_header(col) || col->rows_cut == w->rows) continue;
+        TRY(mem_grow(w->mem, &w->stretches, &w->cap_stretches, w->n_stretches, sizeof *w->stretches, SIZE_MAX / 256, err));
+        w->stretches[w->n_stretches++] =
+            (struct stretch){.column = i, .from = col->rows_cut, .to = w->rows, .bytes = col->buffered};
+        col->rows_cut = w->rows;
+        col->buffered = 0;
     }
-    struct column_writer **first = f.due;
+done:
+    mem_free(w->mem, wanted);
+    return st;
+}
+
+/* Write the stretches once there is one for every core; with `all`, write everything. A few at a time: encoded pages are memory too. */
+static pennon_status flush_columns(const struct call *c, struct file_writer *w, bool all, pennon_error *err)
+{
+    TRY_RETURN(cut_stretches(w, all, err));
+    if (!all && w->n_stretches < c->threads) return PENNON_OK;
+    pennon_status st = PENNON_OK;
+    const size_t group = (size_t)c->threads * 2, n = w->n_stretches;
     for (size_t at = 0; at < n && st == PENNON_OK; at += group) {
-        size_t count = n - at < group ? n - at : group;
-        f.due = first + at;
-        st = pool_parallel(call_pool(c), c->threads, count, encode_due, &f, err);
+        const size_t count = n - at < group ? n - at : group;
+        struct flush f = {c, w, w->stretches + at};
+        st = pool_parallel(call_pool(c), c->threads, count, encode_one, &f, err);
         if (st == PENNON_OVER_BUDGET && count > 1) {
             st = flush_singly(&f, count, err);
             continue;
         }
-        for (size_t i = 0; i < count && st == PENNON_OK; i++) st = write_column(w, f.due[i], err);
+        for (size_t i = 0; i < count && st == PENNON_OK; i++) st = write_stretch(w, &f.first[i], err);
     }
-    f.due = first;
-    drop_written(w);
-done:
-    mem_free(w->mem, wanted);
-    mem_free(w->mem, f.due);
+    if (st == PENNON_OK) {
+        w->n_stretches = 0;
+        drop_written(w);
+    }
     return st;
 }
 

@@ -26,13 +26,21 @@ struct column_writer {
     uint32_t depth;
     struct page_options options;
     struct page_options *children; /* packed */
-    uint64_t buffered;             /* Arrow bytes not yet in a page */
+    uint64_t buffered;             /* Arrow bytes not yet in a stretch */
+    uint64_t rows_cut;             /* rows in stretches or pages */
     uint64_t rows_done;            /* rows in pages */
     bool header;                   /* 2.0: of a struct */
     uint64_t header_rows;          /* of a header: all so far */
     struct written_page *pages;
     size_t n_pages, cap_pages;
-    struct page_set encoded; /* of the flush that is going on */
+};
+
+/* Rows of a column that become pages on their own. Which rows these are depends on the input alone, not on when they are encoded. */
+struct stretch {
+    uint32_t column;
+    uint64_t from, to; /* rows */
+    uint64_t bytes;    /* of Arrow */
+    struct page_set encoded;
 };
 
 /* A batch that some column still needs. */
@@ -58,6 +66,8 @@ struct file_writer {
     size_t n_field_ids, cap_ids, cap_columns;
     struct held_batch *held;
     size_t n_held, cap_held;
+    struct stretch *stretches; /* not yet in pages, by their beginning in each column */
+    size_t n_stretches, cap_stretches;
     uint64_t rows, buffered;
     struct page_buffer *globals; /* user global buffers */
     size_t n_globals, cap_globals;
@@ -67,8 +77,8 @@ struct file_writer {
 
 /* Write bytes at the next multiple of 64; `at` gets their place. */
 pennon_status writer_put_aligned(struct file_writer *w, struct bytes b, uint64_t *at, pennon_error *err) CHECKED;
-/* Write the pages of col->encoded and free it. */
-pennon_status writer_put_pages(struct file_writer *w, struct column_writer *col, pennon_error *err) CHECKED;
+/* Write the encoded pages and free them. */
+pennon_status writer_put_pages(struct file_writer *w, struct stretch *s, pennon_error *err) CHECKED;
 const struct ArrowSchema *writer_column_schema(const struct file_writer *w, const struct column_writer *col);
 
 /* ---- version 2.0: every field has a column ---- */
@@ -81,8 +91,7 @@ pennon_status v20_check_batch(const struct file_writer *w, const struct ArrowArr
 uint64_t v20_batch_bytes(const struct file_writer *w, struct column_writer *col, const struct ArrowArray *top);
 /* Mark the columns below a list that is due: pages of items are not shared by pages of lists. */
 void v20_mark_due(const struct file_writer *w, bool *due);
-/* Encode all that the column holds into col->encoded. */
-pennon_status v20_encode_column(struct file_writer *w, struct column_writer *col, pennon_error *err) CHECKED;
+pennon_status v20_encode_stretch(struct file_writer *w, struct stretch *s, pennon_error *err) CHECKED;
 /* The pages of the structs' header columns, at the end. */
 pennon_status v20_write_headers(struct file_writer *w, pennon_error *err) CHECKED;
 bool v20_is_header(const struct column_writer *col);
