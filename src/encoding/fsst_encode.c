@@ -25,6 +25,7 @@
 #define HASH_SLOTS (1u << HASH_BITS)
 #define NO_SYMBOL 0xFFFFu
 #define CANDIDATE_SLOTS (1u << 16)
+#define CANDIDATES (CANDIDATE_SLOTS / 2)
 
 static const uint8_t round_fraction[ROUNDS] = {8, 38, 68, 98, 108, 128};
 
@@ -64,8 +65,9 @@ struct fsst_encoder {
 
 struct candidate {
     uint64_t bytes;
-    uint32_t length; /* 0 = free slot */
     uint64_t gain;
+    uint32_t length;
+    uint32_t slot; /* where candidate_slots points to this one */
 };
 
 struct trainer {
@@ -73,9 +75,10 @@ struct trainer {
     uint32_t piece_end[SAMPLE_TARGET + 1]; /* ends of the pieces in the sample */
     uint32_t pieces;
     uint16_t count1[CODE_LIMIT];
-    uint16_t count2[CODE_LIMIT][CODE_LIMIT];
-    struct candidate candidates[CANDIDATE_SLOTS];
-    uint32_t used[CANDIDATE_SLOTS / 2]; /* slots of the candidates */
+    uint16_t count2[CODE_LIMIT][CODE_LIMIT];   /* a row is set (to zero first) once its count1 is not zero */
+    uint16_t candidate_slots[CANDIDATE_SLOTS]; /* hash: candidate + 1, 0 = free */
+    struct candidate candidates[CANDIDATES];
+    uint16_t heap[CANDIDATES];
     uint32_t n_candidates;
 };
 
@@ -100,12 +103,32 @@ static ALWAYS_INLINE uint64_t next_random(uint64_t *state)
 
 /* ---- the table ---- */
 
-static void table_clear(struct table *t)
+static const struct slot slot_empty = {0, 0, NO_SYMBOL, 0, UINT16_MAX};
+
+static void table_init(struct table *t)
 {
     t->n = t->n_more = 0;
-    for (uint32_t i = 0; i < HASH_SLOTS; i++) t->slots[i] = (struct slot){0, 0, NO_SYMBOL, 0, UINT16_MAX};
-    for (uint32_t i = 0; i < 65536; i++) t->pair[i] = FOUND_ESCAPE;
+    for (uint32_t i = 0; i < HASH_SLOTS; i++) t->slots[i] = slot_empty;
     for (uint32_t i = 0; i < 256; i++) t->single[i] = FOUND_ESCAPE;
+    for (uint32_t i = 0; i < 65536; i += 256) memcpy(t->pair + i, t->single, sizeof t->single);
+}
+
+/* Take all symbols out again: only what they touched is written, which is little of the tables. */
+static void table_clear(struct table *t)
+{
+    for (uint32_t c = 0; c < t->n; c++) {
+        const struct symbol s = t->symbols[c];
+        const uint32_t first = (uint32_t)s.bytes & 0xFF;
+        if (s.length == 1) {
+            t->single[first] = FOUND_ESCAPE;
+            for (uint32_t second = 0; second < 256; second++) t->pair[first | second << 8] = FOUND_ESCAPE;
+        } else if (s.length == 2) {
+            t->pair[s.bytes & 0xFFFF] = FOUND_ESCAPE;
+        } else {
+            t->slots[hash3(s.bytes)] = slot_empty;
+        }
+    }
+    t->n = t->n_more = 0;
 }
 
 /* Put a symbol in its chain, behind those that are at least as long. */
@@ -236,6 +259,13 @@ static ALWAYS_INLINE void count_up(uint16_t *count)
     if (*count < UINT16_MAX) (*count)++;
 }
 
+/* The first time that a code occurs its row of pairs becomes zeros: most rows are never touched. */
+static ALWAYS_INLINE void count_code(struct trainer *t, unsigned code)
+{
+    if (t->count1[code] == 0) memset(t->count2[code], 0, sizeof t->count2[code]);
+    count_up(&t->count1[code]);
+}
+
 /* Encode one piece with the table so far and count. Codes: CODE_BASE + symbol, or the byte itself. */
 static void piece_count(struct trainer *t, const struct table *table, const uint8_t *p, const uint8_t *end, bool pairs)
 {
@@ -245,8 +275,8 @@ static void piece_count(struct trainer *t, const struct table *table, const uint
         const unsigned found = table_find(table, word_at(p, left, end), left);
         const unsigned code = found == FOUND_ESCAPE ? *p : CODE_BASE + FOUND_CODE(found);
         const unsigned length = FOUND_LENGTH(found);
-        count_up(&t->count1[code]);
-        if (length > 1) count_up(&t->count1[*p]);
+        count_code(t, code);
+        if (length > 1) count_code(t, *p);
         if (pairs && before != CODE_LIMIT) {
             count_up(&t->count2[before][code]);
             if (length > 1) count_up(&t->count2[before][*p]);
@@ -259,7 +289,6 @@ static void piece_count(struct trainer *t, const struct table *table, const uint
 static void sample_count(struct trainer *t, const struct table *table, unsigned fraction)
 {
     memset(t->count1, 0, sizeof t->count1);
-    memset(t->count2, 0, sizeof t->count2);
     uint64_t random = fraction;
     uint32_t begin = 0;
     for (uint32_t i = 0; i < t->pieces; i++) {
@@ -280,21 +309,21 @@ static void candidate_add(struct trainer *t, struct symbol s, uint64_t count, un
     /* Rare candidates are noise of the sample. */
     if (count < 5 * fraction / FRACTION_ONE) return;
     uint32_t at = (uint32_t)(((s.bytes ^ s.length) * UINT64_C(0x9E3779B97F4A7C15)) >> 48);
-    while (t->candidates[at].length != 0) {
-        if (t->candidates[at].bytes == s.bytes && t->candidates[at].length == s.length) {
-            t->candidates[at].gain += count * s.length;
+    for (; t->candidate_slots[at] != 0; at = (at + 1) % CANDIDATE_SLOTS) {
+        struct candidate *c = &t->candidates[t->candidate_slots[at] - 1];
+        if (c->bytes == s.bytes && c->length == s.length) {
+            c->gain += count * s.length;
             return;
         }
-        at = (at + 1) % CANDIDATE_SLOTS;
     }
-    if (t->n_candidates == ARRAY_LEN(t->used)) return;
-    t->candidates[at] = (struct candidate){s.bytes, s.length, count * s.length};
-    t->used[t->n_candidates++] = at;
+    if (t->n_candidates == CANDIDATES) return;
+    t->candidates[t->n_candidates] = (struct candidate){s.bytes, count * s.length, s.length, at};
+    t->candidate_slots[at] = (uint16_t)++t->n_candidates;
 }
 
 static void candidates_collect(struct trainer *t, const struct table *table, unsigned fraction)
 {
-    for (uint32_t i = 0; i < t->n_candidates; i++) t->candidates[t->used[i]].length = 0;
+    for (uint32_t i = 0; i < t->n_candidates; i++) t->candidate_slots[t->candidates[i].slot] = 0;
     t->n_candidates = 0;
     const unsigned codes = CODE_BASE + table->n;
     for (unsigned a = 0; a < codes; a++) {
@@ -303,12 +332,16 @@ static void candidates_collect(struct trainer *t, const struct table *table, uns
         /* Single bytes weigh more: without them their every occurrence costs an escape. */
         candidate_add(t, s1, (uint64_t)t->count1[a] * (s1.length == 1 ? 8 : 1), fraction);
         if (fraction == FRACTION_ONE || s1.length == 8) continue;
+        const uint16_t *row = t->count2[a];
         for (unsigned b = 0; b < codes; b++) {
-            if (t->count2[a][b] == 0) continue;
+            uint64_t four;
+            memcpy(&four, row + b / 4 * 4, sizeof four);
+            if (four == 0) b |= 3; /* pairs are few */
+            if (row[b] == 0) continue;
             const struct symbol s2 = symbol_of(table, b);
             const uint32_t length = s1.length + s2.length < 8 ? s1.length + s2.length : 8;
             const uint64_t bytes = (s1.bytes | s2.bytes << (8 * s1.length)) & mask_of(length);
-            candidate_add(t, (struct symbol){bytes, length}, t->count2[a][b], fraction);
+            candidate_add(t, (struct symbol){bytes, length}, row[b], fraction);
         }
     }
 }
@@ -321,34 +354,33 @@ static bool candidate_less(const struct candidate *a, const struct candidate *b)
     return a->length < b->length;
 }
 
-/* Sift the slot at `i` down a heap of n slots whose best candidate is on top. */
-static void heap_sift(const struct trainer *t, uint32_t *heap, uint32_t i, uint32_t n)
+/* Sift the entry at `i` down a heap of n candidates whose best is on top. */
+static void heap_sift(const struct trainer *t, uint16_t *heap, uint32_t i, uint32_t n)
 {
-    const uint32_t slot = heap[i];
+    const uint16_t sinking = heap[i];
     for (;;) {
         uint32_t child = 2 * i + 1;
         if (child >= n) break;
         if (child + 1 < n && candidate_less(&t->candidates[heap[child]], &t->candidates[heap[child + 1]])) child++;
-        if (!candidate_less(&t->candidates[slot], &t->candidates[heap[child]])) break;
+        if (!candidate_less(&t->candidates[sinking], &t->candidates[heap[child]])) break;
         heap[i] = heap[child];
         i = child;
     }
-    heap[i] = slot;
+    heap[i] = sinking;
 }
 
 /* The table of the best candidates. */
 static void table_make(struct trainer *t, struct table *table)
 {
-    uint32_t *heap = t->used;
+    uint16_t *heap = t->heap;
     uint32_t n = t->n_candidates;
+    for (uint32_t i = 0; i < n; i++) heap[i] = (uint16_t)i;
     table_clear(table);
     for (uint32_t i = n / 2; i > 0; i--) heap_sift(t, heap, i - 1, n);
     while (n > 0 && table->n < MAX_SYMBOLS) {
-        const uint32_t best = heap[0];
-        table_add(table, t->candidates[best].bytes, t->candidates[best].length);
-        n--;
-        heap[0] = heap[n];
-        heap[n] = best; /* stays in the list for clearing */
+        const struct candidate *best = &t->candidates[heap[0]];
+        table_add(table, best->bytes, best->length);
+        heap[0] = heap[--n];
         heap_sift(t, heap, 0, n);
     }
 }
@@ -362,8 +394,10 @@ pennon_status fsst_train(struct mem *mem, unsigned offset_width, const void *off
     struct trainer *t = NULL;
     TRY_NEW(e, mem_alloc(mem, sizeof *e, err));
     e->mem = mem;
-    table_clear(&e->table);
-    TRY_NEW(t, mem_calloc(mem, 1, sizeof *t, err));
+    table_init(&e->table);
+    TRY_NEW(t, mem_alloc(mem, sizeof *t, err));
+    t->pieces = t->n_candidates = 0;
+    memset(t->candidate_slots, 0, sizeof t->candidate_slots);
     if (n > 0) sample_take(t, offset_width, offsets, n, data);
     for (unsigned r = 0; r < ROUNDS; r++) {
         sample_count(t, &e->table, round_fraction[r]);

@@ -10,7 +10,8 @@
 
 #include "ingest/ingest.h"
 
-/* Bytes read at once. */
+/* Bytes read at once: little at first, for sources are often small, then more each time. */
+#define WINDOW_FIRST ((size_t)1 << 16)
 #define WINDOW_STEP ((size_t)1 << 20)
 
 static void close_callback(struct byte_source *s)
@@ -168,7 +169,8 @@ pennon_status window_more(struct window *w, pennon_error *err)
     if (w->at > 0 && left > 0) memmove(w->bytes.data, w->bytes.data + w->at, left);
     w->bytes.size = left;
     w->at = 0;
-    TRY_RETURN(buf_reserve(&w->bytes, left < WINDOW_STEP / 2 ? WINDOW_STEP : left * 2, err));
+    const size_t step = w->bytes.cap < WINDOW_FIRST ? WINDOW_FIRST : w->bytes.cap < WINDOW_STEP ? w->bytes.cap * 2 : w->bytes.cap;
+    TRY_RETURN(buf_reserve(&w->bytes, left * 2 > step ? left * 2 : step, err));
     /* As many bytes as there are already, however small the pieces: a long row is not looked at again for every one of them. */
     do {
         TRY_RETURN(byte_source_read(w->source, w->bytes.data + w->bytes.size, w->bytes.cap - w->bytes.size, &got, err));
@@ -189,7 +191,7 @@ pennon_status window_fill(struct window *w, size_t n, pennon_error *err)
             w->at = 0;
             w->bytes.size = left;
         }
-        TRY_RETURN(buf_reserve(&w->bytes, n, err));
+        if (w->bytes.cap == left) TRY_RETURN(buf_reserve(&w->bytes, left == 0 ? WINDOW_FIRST : left * 2, err));
         TRY_RETURN(byte_source_read(w->source, w->bytes.data + left, w->bytes.cap - left, &got, err));
         w->bytes.size += got;
         w->ended = got == 0;
