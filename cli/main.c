@@ -196,8 +196,10 @@ static void print_overview(FILE *f)
 {
     fprintf(f, "pennon COMMAND [OPTIONS] …    the Lance lakehouse format\n\nCommands\n");
     for (size_t i = 0; i < N_COMMANDS; i++) fprintf(f, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
-    fprintf(f, "\n  pennon COMMAND --help explains a command; pennon --version prints the version.\n"
-               "  Exit codes: 0 done, 1 failed or faults found, 2 wrong usage, 3 not found or exists already, 4 corrupt, 5 conflict.\n");
+    fprintf(
+        f,
+        "\n  pennon COMMAND --help explains a command; pennon --version prints the version.\n"
+        "  Exit codes: 0 done, 1 failed or faults found, 2 wrong usage, 3 not found or exists already, 4 corrupt, 5 conflict.\n");
 }
 
 static int unknown_command(const char *name)
