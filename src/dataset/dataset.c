@@ -341,12 +341,15 @@ void pennon_take_options_init(pennon_take_options *options)
 }
 
 static pennon_status resolve_selector(const struct call *c, struct snapshot *s, struct file_cache *fc, int32_t selector,
-                                      const uint64_t *rows, size_t n, uint64_t *addresses, pennon_error *err)
+                                      const uint64_t *rows, size_t n, uint64_t *places, pennon_error *err)
 {
     switch (selector) {
-    case PENNON_TAKE_OFFSETS: return resolve_offsets(c, s, fc, rows, n, addresses, err);
-    case PENNON_TAKE_ROW_IDS: return resolve_row_ids(c, s, rows, n, addresses, err);
-    case PENNON_TAKE_ADDRESSES: memcpy(addresses, rows, n * sizeof *rows); return PENNON_OK;
+    case PENNON_TAKE_OFFSETS: return resolve_offsets(c, s, fc, rows, n, places, err);
+    case PENNON_TAKE_ROW_IDS:
+        TRY_RETURN(resolve_row_ids(c, s, rows, n, places, err));
+        resolve_addresses(s, places, n, places);
+        return PENNON_OK;
+    case PENNON_TAKE_ADDRESSES: resolve_addresses(s, rows, n, places); return PENNON_OK;
     default: return error_set(err, PENNON_INVALID_ARGUMENT, "selector %d is not one of the PENNON_TAKE_ values", selector);
     }
 }
@@ -365,18 +368,18 @@ static pennon_status take_rows(const struct call *c, struct snapshot *s, struct 
 {
     pennon_status st = PENNON_OK;
     struct column_plan *plan = NULL;
-    uint64_t *addresses = NULL;
+    uint64_t *places = NULL;
     struct ArrowArray batch = {0};
     struct ArrowSchema schema = {0};
     TRY(plan_take(c, s, o, &plan, err));
-    TRY_NEW(addresses, mem_calloc(c->mem, n + 1, sizeof *addresses, err));
-    if (n) TRY(resolve_selector(c, s, fc, selector, rows, n, addresses, err));
-    TRY(take_addresses(c, s, fc, plan, addresses, n, &batch, err));
+    TRY_NEW(places, mem_calloc(c->mem, n + 1, sizeof *places, err));
+    if (n) TRY(resolve_selector(c, s, fc, selector, rows, n, places, err));
+    TRY(take_places(c, s, fc, plan, places, n, &batch, err));
     TRY(arrow_schema_copy(&plan->arrow, c->mem, &schema, err));
     TRY(stream_of_batch(c, &schema, &batch, out, err));
 done:
     array_release(&batch);
-    mem_free(c->mem, addresses);
+    mem_free(c->mem, places);
     column_plan_free(plan);
     return st;
 }
@@ -432,10 +435,10 @@ static pennon_status range_next(void *ctx, struct ArrowArray *out, pennon_error 
     t->at++;
     uint64_t *offsets;
     TRY_NEW(offsets, mem_calloc(t->c.mem, (size_t)(end - start) * 2 + 1, sizeof *offsets, err));
-    uint64_t *addresses = offsets + (end - start);
+    uint64_t *places = offsets + (end - start);
     for (uint64_t i = start; i < end; i++) offsets[i - start] = i;
-    TRY(resolve_offsets(&t->c, t->s, t->fc, offsets, (size_t)(end - start), addresses, err));
-    TRY(take_addresses(&t->c, t->s, t->fc, t->plan, addresses, (size_t)(end - start), out, err));
+    TRY(resolve_offsets(&t->c, t->s, t->fc, offsets, (size_t)(end - start), places, err));
+    TRY(take_places(&t->c, t->s, t->fc, t->plan, places, (size_t)(end - start), out, err));
 done:
     mem_free(t->c.mem, offsets);
     return st;

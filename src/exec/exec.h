@@ -86,12 +86,15 @@ pennon_status scan_open(const struct call *c, struct snapshot *s, struct file_ca
 
 /* ---- take ---- */
 
-/* Addresses in request order, duplicates allowed, ADDRESS_NONE and rows that do not exist are left out (or fail with `strict`). `out` is one batch. */
-pennon_status take_addresses(const struct call *c, struct snapshot *s, struct file_cache *fc, const struct column_plan *plan,
-                             const uint64_t *addresses, size_t n, struct ArrowArray *out, pennon_error *err) CHECKED;
-/* Logical offsets -> addresses. INVALID_ARGUMENT names an offset past the end. */
+/* Places (place of the fragment in the snapshot << 32 | physical offset) in request order, duplicates allowed; ADDRESS_NONE and rows that do not
+ * exist are left out. `out` is one batch. */
+pennon_status take_places(const struct call *c, struct snapshot *s, struct file_cache *fc, const struct column_plan *plan,
+                          const uint64_t *places, size_t n, struct ArrowArray *out, pennon_error *err) CHECKED;
+/* Addresses -> places, ADDRESS_NONE where there is no such fragment. `places` may be `addresses`. */
+void resolve_addresses(const struct snapshot *s, const uint64_t *addresses, size_t n, uint64_t *places);
+/* Logical offsets -> places. INVALID_ARGUMENT names an offset past the end. */
 pennon_status resolve_offsets(const struct call *c, struct snapshot *s, struct file_cache *fc, const uint64_t *offsets, size_t n,
-                              uint64_t *addresses, pennon_error *err) CHECKED;
+                              uint64_t *places, pennon_error *err) CHECKED;
 /* Live rows of the snapshot. */
 pennon_status count_live_rows(const struct call *c, struct snapshot *s, struct file_cache *fc, uint64_t *rows,
                               pennon_error *err) CHECKED;

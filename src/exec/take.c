@@ -1,5 +1,8 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
-/* Takes: addresses, grouped by fragment, read once each in physical order, put back into the order of the request.
+/* Takes: rows, grouped by fragment, read once each in physical order, put back into the order of the request.
+ *
+ * A row is named by its place: the fragment's place in the snapshot << 32 | physical offset. That is unique also where two fragments have the
+ * same id, and so the same addresses.
  * Source: spec table-format 19.3, expressions 11. */
 #include <stdlib.h>
 
@@ -7,15 +10,15 @@
 
 /* One asked-for row. */
 struct wanted {
-    uint64_t address;
-    uint64_t place; /* in the request */
+    uint64_t place;
+    uint64_t number; /* in the request */
 };
 
-static int by_address(const void *a, const void *b)
+static int by_place(const void *a, const void *b)
 {
     const struct wanted *x = a, *y = b;
-    if (x->address != y->address) return x->address < y->address ? -1 : 1;
-    return x->place < y->place ? -1 : x->place > y->place;
+    if (x->place != y->place) return x->place < y->place ? -1 : 1;
+    return x->number < y->number ? -1 : x->number > y->number;
 }
 
 /* Distinct rows of one fragment. */
@@ -35,40 +38,36 @@ struct taking {
     const struct column_plan *plan;
     struct wanted *wanted;
     size_t n;
-    uint64_t *place; /* row of each request in the concatenation, in request order; UINT64_MAX = left out */
+    uint64_t *found; /* row of each request in the concatenation, in request order; UINT64_MAX = left out */
     struct group *groups;
     size_t n_groups, cap_groups;
     struct row_range *ranges; /* of all groups */
     uint64_t *starts;         /* live rows before each fragment of the snapshot; NULL = not asked for */
 };
 
-/* Sort the request; rows of unknown fragments and deleted rows drop out. */
+/* Rows that are deleted or not there drop out. */
 static pennon_status group_rows(struct taking *t, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct deletion_vector *dv = NULL;
     const struct fragment *f = NULL;
     uint64_t physical = 0, row = 0, last = UINT64_MAX, n_ranges = 0;
-    uint32_t fragment_id = 0;
-    bool known = false;
     for (size_t i = 0; i < t->n; i++) {
-        uint64_t address = t->wanted[i].address;
-        if (address == ADDRESS_NONE) break; /* sorted: only such follow */
-        uint32_t id = (uint32_t)(address >> 32), offset = (uint32_t)address;
-        if (!known || id != fragment_id) {
-            known = true;
-            fragment_id = id;
-            f = snapshot_find_fragment(t->s, id);
+        uint64_t place = t->wanted[i].place;
+        if (place == ADDRESS_NONE) break; /* sorted: only such follow */
+        uint32_t offset = (uint32_t)place;
+        ASSERT(place >> 32 < t->s->n_fragments);
+        if (f != &t->s->fragments[place >> 32]) {
+            f = &t->s->fragments[place >> 32];
             deletion_vector_release(dv);
             dv = NULL;
-            if (!f) continue;
             TRY(fragment_physical_rows(t->c, t->s, f, file_cache_length, t->fc, &physical, err));
             TRY(fragment_deletions(t->c, t->s, f, &dv, err));
             TRY(mem_grow(t->c->mem, &t->groups, &t->cap_groups, t->n_groups, sizeof *t->groups, SIZE_MAX / 256, err));
             t->groups[t->n_groups++] = (struct group){.fragment = f, .rows = t->ranges + n_ranges, .first = row};
         }
-        if (!f || offset >= physical || (dv && deletion_vector_contains(dv, offset))) continue;
-        if (address != last) {
+        if (offset >= physical || (dv && deletion_vector_contains(dv, offset))) continue;
+        if (place != last) {
             struct group *g = &t->groups[t->n_groups - 1];
             if (g->n_rows && g->rows[g->n_rows - 1].end == offset) {
                 g->rows[g->n_rows - 1].end++;
@@ -78,9 +77,9 @@ static pennon_status group_rows(struct taking *t, pennon_error *err)
             }
             g->count++;
             row++;
-            last = address;
+            last = place;
         }
-        t->place[t->wanted[i].place] = row - 1;
+        t->found[t->wanted[i].number] = row - 1;
     }
 done:
     deletion_vector_release(dv);
@@ -144,34 +143,34 @@ static pennon_status order_rows(struct taking *t, struct ArrowArray *all, struct
     size_t n = 0;
     bool same = true;
     for (size_t i = 0; i < t->n; i++) {
-        if (t->place[i] == UINT64_MAX) continue;
-        same = same && t->place[i] == n;
-        t->place[n++] = t->place[i];
+        if (t->found[i] == UINT64_MAX) continue;
+        same = same && t->found[i] == n;
+        t->found[n++] = t->found[i];
     }
     if (same && (int64_t)n == all->length) {
         array_move(all, out);
         return PENNON_OK;
     }
-    return array_take(&t->plan->arrow, all, t->place, n, t->c->mem, out, err);
+    return array_take(&t->plan->arrow, all, t->found, n, t->c->mem, out, err);
 }
 
-pennon_status take_addresses(const struct call *c, struct snapshot *s, struct file_cache *fc, const struct column_plan *plan,
-                             const uint64_t *addresses, size_t n, struct ArrowArray *out, pennon_error *err)
+pennon_status take_places(const struct call *c, struct snapshot *s, struct file_cache *fc, const struct column_plan *plan,
+                          const uint64_t *places, size_t n, struct ArrowArray *out, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct taking t = {.c = c, .s = s, .fc = fc, .plan = plan, .n = n};
     struct ArrowArray all = {0};
     out->release = NULL;
     TRY_NEW(t.wanted, mem_calloc(c->mem, n + 1, sizeof *t.wanted, err));
-    TRY_NEW(t.place, mem_calloc(c->mem, n + 1, sizeof *t.place, err));
+    TRY_NEW(t.found, mem_calloc(c->mem, n + 1, sizeof *t.found, err));
     TRY_NEW(t.ranges, mem_calloc(c->mem, n + 1, sizeof *t.ranges, err));
     bool sorted = true;
     for (size_t i = 0; i < n; i++) {
-        t.wanted[i] = (struct wanted){addresses[i], i};
-        t.place[i] = UINT64_MAX;
-        sorted = sorted && (i == 0 || addresses[i - 1] <= addresses[i]);
+        t.wanted[i] = (struct wanted){places[i], i};
+        t.found[i] = UINT64_MAX;
+        sorted = sorted && (i == 0 || places[i - 1] <= places[i]);
     }
-    if (!sorted && n > 1) qsort(t.wanted, n, sizeof *t.wanted, by_address);
+    if (!sorted && n > 1) qsort(t.wanted, n, sizeof *t.wanted, by_place);
     TRY(group_rows(&t, err));
     if (plan->uses[SYSTEM_ROW_OFFSET]) TRY(live_starts(c, s, fc, &t.starts, err));
     TRY(pool_parallel(call_pool(c), c->threads, t.n_groups, read_group, &t, err));
@@ -182,14 +181,24 @@ done:
     for (size_t i = 0; i < t.n_groups; i++) array_release(&t.groups[i].batch);
     mem_free(c->mem, t.groups);
     mem_free(c->mem, t.wanted);
-    mem_free(c->mem, t.place);
+    mem_free(c->mem, t.found);
     mem_free(c->mem, t.ranges);
     mem_free(c->mem, t.starts);
     return st;
 }
 
+void resolve_addresses(const struct snapshot *s, const uint64_t *addresses, size_t n, uint64_t *places)
+{
+    const struct fragment *f = NULL;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t address = addresses[i];
+        if (f == NULL || f->id != address >> 32) f = snapshot_find_fragment(s, address >> 32);
+        places[i] = f != NULL ? (uint64_t)(f - s->fragments) << 32 | (address & UINT32_MAX) : ADDRESS_NONE;
+    }
+}
+
 pennon_status resolve_offsets(const struct call *c, struct snapshot *s, struct file_cache *fc, const uint64_t *offsets, size_t n,
-                              uint64_t *addresses, pennon_error *err)
+                              uint64_t *places, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     uint64_t *starts = NULL;
@@ -217,7 +226,7 @@ pennon_status resolve_offsets(const struct call *c, struct snapshot *s, struct f
             at = low;
         }
         uint64_t k = offsets[i] - starts[low];
-        addresses[i] = (uint64_t)s->fragments[low].id << 32 | (dv ? deletion_vector_select_live(dv, k) : k);
+        places[i] = (uint64_t)low << 32 | (dv ? deletion_vector_select_live(dv, k) : k);
     }
 done:
     deletion_vector_release(dv);

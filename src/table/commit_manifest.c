@@ -126,7 +126,8 @@ done:
 static uint64_t next_fragment_id(const struct snapshot *current)
 {
     if (current == NULL) return 0;
-    uint64_t next = current->n_fragments > 0 ? (uint64_t)current->fragments[current->n_fragments - 1].id + 1 : 0;
+    uint64_t next = 0;
+    for (size_t i = 0; i < current->n_fragments; i++) next = max_u64(next, (uint64_t)current->fragments[i].id + 1);
     if (current->manifest.has_max_fragment_id) next = max_u64(next, (uint64_t)current->manifest.max_fragment_id + 1);
     return next;
 }
@@ -146,7 +147,7 @@ static pennon_status keep_fragment(struct building *b, const struct fragment *f,
         }
         TRY_RETURN(fragment_physical_rows(b->m->call, b->current, f, o->length, o->length_ctx, &out->physical_rows, err));
     }
-    if (f->deletion != NULL && f->deleted_rows == UINT64_MAX) {
+    if (f->deletion != NULL && f->deletion->num_deleted_rows == 0) {
         struct deletion_vector *d = NULL;
         TRY_RETURN(fragment_deletions(b->m->call, b->current, f, &d, err));
         out->deletion_file = arena_alloc(&b->arena, sizeof *out->deletion_file, err);
@@ -169,7 +170,15 @@ static pennon_status build_fragments(struct building *b)
     if (size_add_overflows(kept, m->n, &total)) total = SIZE_MAX;
     struct fragment_message *list = arena_calloc(&b->arena, total, sizeof *list, err);
     if (list == NULL) return err->code;
-    for (size_t i = 0; i < kept; i++) TRY_RETURN(keep_fragment(b, &b->current->fragments[i], &list[i]));
+    if (kept > 0 && b->current->doubled_ids) {
+        return error_set(err, PENNON_NOT_SUPPORTED,
+                         "appending to a table in which two fragments have the same id; rewrite it (its rows can be read)");
+    }
+    /* New versions list fragments by id, as official makes them, also where the one before does not. */
+    const uint32_t *by_id = b->current != NULL ? b->current->by_id : NULL;
+    for (size_t i = 0; i < kept; i++) {
+        TRY_RETURN(keep_fragment(b, &b->current->fragments[by_id != NULL ? by_id[i] : i], &list[i]));
+    }
     for (size_t i = 0; i < m->n; i++, id++) {
         struct fragment_message *f = &list[kept + i];
         if (id > UINT32_MAX - 1) return error_set(err, PENNON_INVALID_ARGUMENT, "the fragment ids of the table are used up");

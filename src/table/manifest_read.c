@@ -14,10 +14,12 @@
  *
  * Old manifests are made to look like new ones: an absent data_format comes from the files; row counts of writers without a version, and
  * counts of 0, are unknown.
- * Invariants after this: fragment ids ascend and fit 32 bits, field ids are unique, every base id is an index, column lists are long enough,
+ * Fragments may come in any order of ids, and twice with the same one: old writers and engines committed such tables, and official reads them.
+ * Invariants after this: fragment ids fit 32 bits, field ids are unique, every base id is an index, column lists are long enough,
  * deleted rows never exceed physical rows.
  * Source: spec table-format 4, 5, 6, 8, 9, 18.1. */
 #include <stdatomic.h>
+#include <stdlib.h>
 
 #include "table/table_private.h"
 
@@ -122,7 +124,10 @@ static pennon_status read_counts(const struct snapshot *s, const struct fragment
     bool trusted = s->manifest.writer_version != NULL && m->physical_rows > 0;
     f->physical_rows = trusted ? m->physical_rows : UINT64_MAX;
     f->deletion = m->deletion_file;
-    if (f->deletion != NULL) f->deleted_rows = f->deletion->num_deleted_rows > 0 ? f->deletion->num_deleted_rows : UINT64_MAX;
+    if (f->deletion != NULL) {
+        bool counted = f->deletion->num_deleted_rows > 0 && !fragment_deletions_doubted(f);
+        f->deleted_rows = counted ? f->deletion->num_deleted_rows : UINT64_MAX;
+    }
     CHECK_FILE_RETURN(!trusted || m->physical_rows <= UINT32_MAX, "manifest: fragment %u has %" PRIu64 " rows", f->id,
                       m->physical_rows);
     CHECK_FILE_RETURN(f->deleted_rows == UINT64_MAX || f->deleted_rows <= f->physical_rows,
@@ -141,8 +146,6 @@ static pennon_status read_fragment(struct snapshot *s, size_t i, pennon_error *e
     const struct fragment_message *m = &s->manifest.fragments[i];
     struct fragment *f = &s->fragments[i];
     CHECK_FILE_RETURN(m->id <= FRAGMENT_ID_MAX, "manifest: the fragment id %" PRIu64, m->id);
-    CHECK_FILE_RETURN(i == 0 || m->id > s->fragments[i - 1].id, "manifest: fragment %" PRIu64 " comes after fragment %u", m->id,
-                      i > 0 ? s->fragments[i - 1].id : 0);
     CHECK_FILE_RETURN(m->n_files <= UINT32_MAX, "manifest: fragment %" PRIu64 " has too many files", m->id);
     CHECK_FILE_RETURN((s->manifest.reader_feature_flags & FLAG_STABLE_ROW_IDS) == 0 || m->row_ids_which != 0,
                       "manifest: the table has stable row ids, and fragment %" PRIu64 " has none", m->id);
@@ -155,13 +158,44 @@ static pennon_status read_fragment(struct snapshot *s, size_t i, pennon_error *e
     return read_counts(s, m, f, err);
 }
 
+/* A fragment's id above its place: what orders by id, then by place. */
+static int compare_keys(const void *a, const void *b)
+{
+    const uint64_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+/* Fragments that do not ascend are found through a list that does. */
+static pennon_status order_fragments(struct snapshot *s, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    uint64_t *keys = NULL;
+    uint32_t *by_id;
+    bool ascend = true;
+    for (size_t i = 1; i < s->n_fragments; i++) ascend = ascend && s->fragments[i].id > s->fragments[i - 1].id;
+    if (ascend) return PENNON_OK;
+    CHECK_FILE(s->n_fragments <= UINT32_MAX, "manifest: %zu fragments", s->n_fragments);
+    TRY_NEW(keys, mem_calloc(s->mem, s->n_fragments, sizeof *keys, err));
+    TRY_NEW(by_id, arena_calloc(&s->arena, s->n_fragments, sizeof *by_id, err));
+    for (size_t i = 0; i < s->n_fragments; i++) keys[i] = (uint64_t)s->fragments[i].id << 32 | i;
+    qsort(keys, s->n_fragments, sizeof *keys, compare_keys);
+    for (size_t i = 0; i < s->n_fragments; i++) {
+        by_id[i] = (uint32_t)keys[i];
+        if (i > 0 && keys[i] >> 32 == keys[i - 1] >> 32) s->doubled_ids = true;
+    }
+    s->by_id = by_id;
+done:
+    mem_free(s->mem, keys);
+    return st;
+}
+
 static pennon_status read_fragments(struct snapshot *s, pennon_error *err)
 {
     s->fragments = arena_calloc(&s->arena, s->manifest.n_fragments, sizeof *s->fragments, err);
     if (s->fragments == NULL) return err->code;
     for (size_t i = 0; i < s->manifest.n_fragments; i++) TRY_RETURN(read_fragment(s, i, err));
     s->n_fragments = s->manifest.n_fragments;
-    return PENNON_OK;
+    return order_fragments(s, err);
 }
 
 /* The version of new files; from the files there are when the manifest does not say. */

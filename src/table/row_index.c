@@ -128,6 +128,7 @@ static pennon_status build(const struct call *c, struct snapshot *s, struct row_
     pennon_status st = PENNON_OK;
     struct row_index *x = NULL;
     uint64_t *ids = NULL;
+    CHECK_FILE(!s->doubled_ids, "row ids: two fragments have the same id, so that a row id leads to two rows");
     TRY_NEW(x, mem_calloc(s->mem, 1, sizeof *x, err));
     x->mem = mem_retain(s->mem);
     TRY_NEW(ids, mem_calloc(c->mem, CHUNK, sizeof *ids, err));

@@ -241,18 +241,25 @@ done:
     return st;
 }
 
+/* The k-th fragment in the order of ids. */
+static const struct fragment *fragment_by_id(const struct snapshot *s, size_t k)
+{
+    ASSERT(k < s->n_fragments);
+    return &s->fragments[s->by_id != NULL ? s->by_id[k] : k];
+}
+
 const struct fragment *snapshot_find_fragment(const struct snapshot *s, uint64_t id)
 {
     size_t low = 0, high = s->n_fragments;
     while (low < high) {
         size_t mid = low + (high - low) / 2;
-        if (s->fragments[mid].id < id) {
+        if (fragment_by_id(s, mid)->id < id) {
             low = mid + 1;
         } else {
             high = mid;
         }
     }
-    return low < s->n_fragments && s->fragments[low].id == id ? &s->fragments[low] : NULL;
+    return low < s->n_fragments && fragment_by_id(s, low)->id == id ? fragment_by_id(s, low) : NULL;
 }
 
 /* ---- counts ---- */
@@ -310,15 +317,39 @@ done:
     return st;
 }
 
-static pennon_status check_deletions(const struct fragment *f, const struct deletion_vector *d, pennon_error *err)
+bool fragment_deletions_doubted(const struct fragment *f)
 {
-    uint64_t count = deletion_vector_count(d);
-    CHECK_FILE_RETURN(f->deleted_rows == UINT64_MAX || count == f->deleted_rows,
-                      "fragment %u: its deletion file holds %" PRIu64 " rows, the manifest says %" PRIu64, f->id, count,
-                      f->deleted_rows);
-    uint64_t outside = f->physical_rows == UINT64_MAX ? UINT64_MAX : deletion_vector_next(d, f->physical_rows);
-    CHECK_FILE_RETURN(outside == UINT64_MAX, "fragment %u has %" PRIu64 " rows, and row %" PRIu64 " is deleted", f->id,
-                      f->physical_rows, outside);
+    return f->message->row_ids_which != 0 && f->message->created_which == 0;
+}
+
+/* Only the offsets below `end`. */
+static pennon_status cut_deletions(struct mem *m, uint64_t end, struct deletion_vector **d, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    struct deletion_vector *cut = NULL;
+    uint32_t *offsets = NULL;
+    size_t n = 0;
+    if (deletion_vector_next(*d, end) == UINT64_MAX) return PENNON_OK;
+    TRY_NEW(offsets, mem_calloc(m, (size_t)deletion_vector_rank(*d, end) + 1, sizeof *offsets, err));
+    for (uint64_t at = deletion_vector_next(*d, 0); at < end; at = deletion_vector_next(*d, at + 1)) offsets[n++] = (uint32_t)at;
+    TRY(deletion_vector_make(m, offsets, n, &cut, err));
+    deletion_vector_release(*d);
+    *d = cut;
+done:
+    mem_free(m, offsets);
+    return st;
+}
+
+/* *d is replaced where offsets are left out. */
+static pennon_status check_deletions(struct mem *m, const struct fragment *f, struct deletion_vector **d, pennon_error *err)
+{
+    uint64_t count = deletion_vector_count(*d), said = f->deletion->num_deleted_rows, rows = f->physical_rows;
+    CHECK_FILE_RETURN(said == 0 || count == said,
+                      "fragment %u: its deletion file holds %" PRIu64 " rows, the manifest says %" PRIu64, f->id, count, said);
+    if (fragment_deletions_doubted(f)) return cut_deletions(m, rows, d, err);
+    uint64_t outside = rows == UINT64_MAX ? UINT64_MAX : deletion_vector_next(*d, rows);
+    CHECK_FILE_RETURN(outside == UINT64_MAX, "fragment %u has %" PRIu64 " rows, and row %" PRIu64 " is deleted", f->id, rows,
+                      outside);
     return PENNON_OK;
 }
 
@@ -339,7 +370,7 @@ pennon_status fragment_deletions(const struct call *c, struct snapshot *s, const
         TRY(store_get(c, store, path, DELETION_FILE_MAX, &file, err));
         struct bytes in = bytes_of(file->data, file->size);
         st = f->deletion->file_type == 0 ? deletion_array_parse(s->mem, in, &d, err) : deletion_bitmap_parse(s->mem, in, &d, err);
-        if (st == PENNON_OK) st = check_deletions(f, d, err);
+        if (st == PENNON_OK) st = check_deletions(s->mem, f, &d, err);
         if (st != PENNON_OK) {
             (void)error_where(err, NULL, path, PENNON_NOWHERE, PENNON_NOWHERE, PENNON_NOWHERE);
             goto done;

@@ -88,8 +88,10 @@ struct snapshot {
     struct manifest_message manifest;
     struct schema *schema;
     uint32_t storage_version; /* STORAGE_ of new files */
-    struct fragment *fragments;
+    struct fragment *fragments; /* in the order of the manifest, which is the order of rows */
     size_t n_fragments;
+    const uint32_t *by_id; /* places in `fragments`, ascending by id, equal ids in their order; NULL = `fragments` ascend by id already */
+    bool doubled_ids;      /* two fragments have the same id, as engines could commit them: read, but nothing is committed on top */
     struct base *bases;
     size_t n_bases;
     struct bytes index_section;    /* message bytes, empty = none or unreadable */
@@ -156,14 +158,19 @@ static inline bool snapshot_has_stable_ids(const struct snapshot *s)
 {
     return (s->manifest.reader_feature_flags & FLAG_STABLE_ROW_IDS) != 0;
 }
-const struct fragment *snapshot_find_fragment(const struct snapshot *s, uint64_t id); /* NULL = none */
+/* Of fragments with the same id the first one, as official takes it. NULL = none. */
+const struct fragment *snapshot_find_fragment(const struct snapshot *s, uint64_t id);
 
 /* ---- deletion vectors ---- */
 
 struct deletion_vector; /* reference counted, immutable, thread safe */
-/* NULL in *out when the fragment has no deletions. Cached in the snapshot. CORRUPT: offsets >= physical rows (when known), counts that disagree. */
+/* NULL in *out when the fragment has no deletions. Cached in the snapshot. CORRUPT: offsets >= physical rows (when known; left out where
+ * fragment_deletions_doubted says so), counts that disagree. */
 pennon_status fragment_deletions(const struct call *c, struct snapshot *s, const struct fragment *f, struct deletion_vector **out,
                                  pennon_error *err) CHECKED;
+/* Releases of 0.12 to 0.31 put row ids for offsets into the deletion files of fragments with stable row ids: offsets past the end mean nothing
+ * there, and the manifest counts them all the same. Such fragments have no created-at versions. */
+bool fragment_deletions_doubted(const struct fragment *f);
 struct deletion_vector *deletion_vector_retain(struct deletion_vector *d);
 void deletion_vector_release(struct deletion_vector *d); /* NULL is allowed */
 uint64_t deletion_vector_count(const struct deletion_vector *d);

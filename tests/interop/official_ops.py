@@ -100,3 +100,43 @@ def remove(uri):
     import shutil
     shutil.rmtree(uri, ignore_errors=True)
     return not os.path.exists(uri)
+
+
+def _branches(dataset):
+    try:
+        return list(dataset.branches.list())
+    except AttributeError:
+        return []
+
+
+def _quietly(call):
+    """(value, None), or (None, text) for errors and panics."""
+    try:
+        return call(), None
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # PanicException derives from BaseException
+        return None, f"{type(error).__name__}: {error}"
+
+
+def history(uri, out, ends=False):
+    """Every version of every branch (only the first and the last with `ends`), with row ids and addresses, as out/LABEL.arrow. LABEL is the
+    version, or BRANCH@VERSION with "/" as "%2F". Gives {label: answer}: {"rows": n}, with "ids": text where the rows can be read only
+    without their ids, or {"refused": text}."""
+    main, answers = lance.dataset(uri), {}
+    places = [("", main)] + [(branch + "@", main.checkout_version((branch, None))) for branch in _branches(main)]
+    for prefix, dataset in places:
+        numbers = [v["version"] for v in dataset.versions()]
+        for version in sorted({numbers[0], numbers[-1]}) if ends else numbers:
+            label = f"{prefix}{version}"
+            path = os.path.join(out, label.replace("/", "%2F") + ".arrow")
+            at, refused = _quietly(lambda: dataset.checkout_version((prefix[:-1], version) if prefix else version))
+            if at is not None:
+                rows, refused = _quietly(lambda: _save(at.to_table(with_row_id=True, with_row_address=True), path))
+                answers[label] = {"rows": rows}
+            if refused and at is not None:
+                answers[label]["ids"] = refused
+                answers[label]["rows"], refused = _quietly(lambda: _save(at.to_table(), path))
+            if refused:
+                answers[label] = {"refused": refused}
+    return answers

@@ -102,6 +102,17 @@ def count(uri):
     return int(run("count", uri))
 
 
+def findings(uri, *args):
+    """What verify prints; empty when it finds nothing."""
+    argv = command() + ["verify", str(uri), *map(str, args)]
+    done = _start(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=TIMEOUT_SECONDS)
+    if done.returncode not in (0, 1) or done.stderr:
+        raise Failed(argv, done.returncode, done.stderr.decode("utf-8", "replace"))
+    text = done.stdout.decode()
+    assert (done.returncode == 0) == (text == "no findings\n"), (argv, done.returncode, text)
+    return text if done.returncode else ""
+
+
 def as_json(*args):
     return json.loads(run(*args, "--json"))
 

@@ -340,6 +340,46 @@ static void test_table_commit__fills_counts(void **state)
     snapshot_release(s);
 }
 
+/* New versions list fragments by id; on fragments of one id nothing is built but an overwrite. */
+static void test_table_commit__fragments_in_any_order(void **state)
+{
+    struct table_fixture *t = *state;
+    static const uint32_t ids[2][3] = {{7, 2, 5}, {4, 4, 1}};
+    for (int doubled = 0; doubled < 2; doubled++) {
+        struct piece old[3], p;
+        struct fragment_message list[3];
+        struct manifest_message m = plain_manifest(1 + 4 * (uint64_t)doubled);
+        struct snapshot *s, *next;
+        struct block *b;
+        for (size_t i = 0; i < 3; i++) {
+            make_piece(&old[i], "old.lance", 10 + i);
+            list[i] = old[i].fragment;
+            list[i].id = ids[doubled][i];
+        }
+        make_piece(&p, "new.lance", 2);
+        m.fragments = list;
+        m.n_fragments = 3;
+        b = manifest_block(&t->base, &m);
+        put_object(t, doubled ? "tables/t/_versions/5.manifest" : "tables/t/_versions/1.manifest", b->data, b->size);
+        block_release(b);
+        s = reopen(t, &t->at);
+        if (doubled) {
+            assert_int_equal(commit(t, &t->at, s, COMMIT_APPEND, &p, NULL, &next), PENNON_NOT_SUPPORTED);
+            assert_non_null(strstr(t->base.err.message, "two fragments have the same id"));
+            table_ok(t, commit(t, &t->at, s, COMMIT_OVERWRITE, &p, NULL, &next));
+            assert_int_equal(next->fragments[0].id, 5);
+        } else {
+            static const uint32_t want[] = {2, 5, 7, 8};
+            table_ok(t, commit(t, &t->at, s, COMMIT_APPEND, &p, NULL, &next));
+            assert_null(next->by_id);
+            for (size_t i = 0; i < 4; i++) assert_int_equal(next->fragments[i].id, want[i]);
+            assert_int_equal(next->fragments[0].physical_rows, 11); /* the second of the old list */
+        }
+        snapshot_release(next);
+        snapshot_release(s);
+    }
+}
+
 static void test_table_commit__refused(void **state)
 {
     struct table_fixture *t = *state;
@@ -852,6 +892,7 @@ int main(void)
         TABLE_TEST(test_table_commit__append_and_overwrite),
         TABLE_TEST(test_table_commit__keeps_what_it_does_not_know),
         TABLE_TEST(test_table_commit__fills_counts),
+        TABLE_TEST(test_table_commit__fragments_in_any_order),
         TABLE_TEST(test_table_commit__refused),
         TABLE_TEST(test_table_commit__legacy_table),
         TABLE_TEST(test_table_commit__data_file_names),

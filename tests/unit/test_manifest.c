@@ -172,8 +172,8 @@ static const struct fragment_case FRAGMENTS[] = {
     {"highest id", {{.id = UINT32_MAX - 1, .files = good_file, .n_files = 1}}, 1, PENNON_OK},
     {"reserved id", {{.id = UINT32_MAX, .files = good_file, .n_files = 1}}, 1, PENNON_CORRUPT},
     {"id of 64 bits", {{.id = UINT64_MAX, .files = good_file, .n_files = 1}}, 1, PENNON_CORRUPT},
-    {"equal ids", {{.id = 1}, {.id = 1}}, 2, PENNON_CORRUPT},
-    {"descending ids", {{.id = 2}, {.id = 1}}, 2, PENNON_CORRUPT},
+    {"equal ids", {{.id = 1}, {.id = 1}}, 2, PENNON_OK},
+    {"descending ids", {{.id = 2}, {.id = 1}}, 2, PENNON_OK},
     {"file without a name", {{.files = no_path, .n_files = 1}}, 1, PENNON_CORRUPT},
     {"zero byte", {{.files = nul_path, .n_files = 1}}, 1, PENNON_CORRUPT},
     {"few columns", {{.files = few_columns, .n_files = 1}}, 1, PENNON_CORRUPT},
@@ -205,6 +205,33 @@ static void test_table_manifest__fragments(void **state)
         if (st != FRAGMENTS[i].st) fail_msg("%s: status %d (%s)", FRAGMENTS[i].what, st, st ? f->err.message : "");
         snapshot_release(s);
     }
+}
+
+/* Old writers and engines left such tables; the order of the manifest is the order of rows. */
+static void test_table_manifest__fragments_in_any_order(void **state)
+{
+    struct fixture *f = *state;
+    struct fragment_message falling[] = {{.id = 5}, {.id = 2}, {.id = 9}, {.id = 3}};
+    struct fragment_message doubled[] = {{.id = 7}, {.id = 3}, {.id = 7}, {.id = 3}};
+    struct manifest_message m = plain_manifest(1);
+    struct snapshot *s = NULL;
+    m.fragments = falling;
+    m.n_fragments = 4;
+    assert_ok(f, parse(f, &m, &s));
+    assert_false(s->doubled_ids);
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(s->fragments[i].id, falling[i].id);
+        assert_ptr_equal(snapshot_find_fragment(s, falling[i].id), &s->fragments[i]);
+    }
+    assert_null(snapshot_find_fragment(s, 4));
+    assert_null(snapshot_find_fragment(s, 10));
+    snapshot_release(s);
+    m.fragments = doubled;
+    assert_ok(f, parse(f, &m, &s));
+    assert_true(s->doubled_ids);
+    assert_ptr_equal(snapshot_find_fragment(s, 3), &s->fragments[1]);
+    assert_ptr_equal(snapshot_find_fragment(s, 7), &s->fragments[0]);
+    snapshot_release(s);
 }
 
 static void test_table_manifest__counts_of_old_writers(void **state)
@@ -393,6 +420,7 @@ int main(void)
         FIXTURE_TEST(test_table_manifest__newer_transaction_tag),
         FIXTURE_TEST(test_table_manifest__flags),
         FIXTURE_TEST(test_table_manifest__fragments),
+        FIXTURE_TEST(test_table_manifest__fragments_in_any_order),
         FIXTURE_TEST(test_table_manifest__counts_of_old_writers),
         FIXTURE_TEST(test_table_manifest__storage_version),
         FIXTURE_TEST(test_table_manifest__bases),

@@ -357,6 +357,44 @@ static void test_table_fragment__deletions_refused(void **state)
     }
 }
 
+/* Releases up to 0.31 wrote row ids for offsets on tables with stable row ids, but no created-at versions. */
+static void test_table_fragment__deletions_past_the_end(void **state)
+{
+    struct table_fixture *t = *state;
+    struct buf ids, versions;
+    buf_init(&ids, t->base.mem, 1 << 16);
+    buf_init(&versions, t->base.mem, 1 << 16);
+    table_ok(t, row_id_range_encode(0, 9, &ids, &t->base.err));
+    table_ok(t, version_run_encode(1, 9, &versions, &t->base.err));
+    put_object(t, "tables/t/_deletions/0-0-0.bin", three_gone, sizeof three_gone); /* the last one is row 9 */
+    for (int stamped = 0; stamped < 2; stamped++) {
+        struct deletion_file_message file = {.file_type = 1, .num_deleted_rows = 3};
+        struct fragment_message one = {.files = file_a,
+                                       .n_files = 1,
+                                       .physical_rows = 9,
+                                       .deletion_file = &file,
+                                       .row_ids_which = 5,
+                                       .inline_row_ids = bytes_of(ids.data, ids.size),
+                                       .created_which = stamped ? 9 : 0,
+                                       .inline_created = bytes_of(versions.data, versions.size)};
+        struct snapshot *s = open_fragments(t, &one, 1, FLAG_STABLE_ROW_IDS);
+        struct deletion_vector *d = NULL;
+        uint64_t live = 0;
+        pennon_status st = fragment_deletions(&t->call, s, &s->fragments[0], &d, &t->base.err);
+        assert_int_equal(st, stamped ? PENNON_CORRUPT : PENNON_OK);
+        if (!stamped) {
+            assert_int_equal(deletion_vector_count(d), 2);
+            assert_false(deletion_vector_contains(d, 9));
+            table_ok(t, fragment_live_rows(&t->call, s, &s->fragments[0], NULL, NULL, &live, &t->base.err));
+            assert_int_equal(live, 7);
+        }
+        deletion_vector_release(d);
+        snapshot_release(s);
+    }
+    buf_free(&ids);
+    buf_free(&versions);
+}
+
 static struct bytes range_bytes(struct table_fixture *t, uint64_t start, uint64_t n, struct buf *out)
 {
     table_ok(t, row_id_range_encode(start, n, out, &t->base.err));
@@ -606,6 +644,7 @@ int main(void)
         TABLE_TEST(test_table_refs__branches),
         TABLE_TEST(test_table_fragment__deletions_and_counts),
         TABLE_TEST(test_table_fragment__deletions_refused),
+        TABLE_TEST(test_table_fragment__deletions_past_the_end),
         TABLE_TEST(test_table_fragment__row_ids_and_versions),
         TABLE_TEST(test_table_fragment__row_ids_of_another_length),
         TABLE_TEST(test_table_fragment__addresses_without_stable_ids),
