@@ -111,8 +111,9 @@ static pennon_status verify_row_ids(struct verifying *v, struct snapshot *s)
 static pennon_status verify_order(struct verifying *v, const struct snapshot *s)
 {
     if (!s->by_id) return PENNON_OK;
-    pennon_status st = error_set(v->a->err, PENNON_CORRUPT, "%s",
-                                 s->doubled_ids ? "two fragments have the same id" : "the fragments are not in the order of their ids");
+    pennon_status st =
+        error_set(v->a->err, PENNON_CORRUPT, "%s",
+                  s->doubled_ids ? "two fragments have the same id" : "the fragments are not in the order of their ids");
     (void)error_where(v->a->err, NULL, s->manifest_path, PENNON_NOWHERE, PENNON_NOWHERE, PENNON_NOWHERE);
     return report(v, st, NULL);
 }

@@ -87,11 +87,12 @@ struct snapshot {
     bool v2_names; /* naming scheme of the manifests */
     struct manifest_message manifest;
     struct schema *schema;
-    uint32_t storage_version; /* STORAGE_ of new files */
+    uint32_t storage_version;   /* STORAGE_ of new files */
     struct fragment *fragments; /* in the order of the manifest, which is the order of rows */
     size_t n_fragments;
-    const uint32_t *by_id; /* places in `fragments`, ascending by id, equal ids in their order; NULL = `fragments` ascend by id already */
-    bool doubled_ids;      /* two fragments have the same id, as engines could commit them: read, but nothing is committed on top */
+    const uint32_t
+        *by_id; /* places in `fragments`, ascending by id, equal ids in their order; NULL = `fragments` ascend by id already */
+    bool doubled_ids; /* two fragments have the same id, as engines could commit them: read, but nothing is committed on top */
     struct base *bases;
     size_t n_bases;
     struct bytes index_section;    /* message bytes, empty = none or unreadable */
