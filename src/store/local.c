@@ -2,7 +2,8 @@
 /* Local files.
  *
  * Reads: each range is first tried without blocking (what the page cache holds comes at once); what is left is read in place when it
- * is one range, else by I/O threads of the store, which are not the task pool, so that a task may wait for them. Open files are kept
+ * is one range, else by an I/O thread of the store with many reads in flight (io_uring), or by many such threads where the kernel has
+ * no ring for us. I/O threads are not the task pool, so that a task may wait for them. Open files are kept
  * in a small cache; an entry whose file was unlinked is dropped.
  *
  * Writes: to a temporary file ".tmp_…" in the same folder, then linked (if absent) or renamed (overwrite) to the final name. With
@@ -19,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/pool.h"
+#include "store/local_uring.h"
 #include "store/store_private.h"
 
 #define IO_THREADS 8u
@@ -37,6 +39,7 @@ struct local {
     struct mem *mem;
     char *root; /* without a trailing slash; "" = the root folder */
     struct pool *io;
+    struct uring_rings *rings;
     pthread_mutex_t lock;
     struct open_file *files;
     uint32_t n_files, max_files;
@@ -146,7 +149,8 @@ static void file_put(struct local *l, struct open_file *f)
 struct read_group {
     struct local *local;
     struct open_file *file;
-    pennon_range *ranges; /* what is still to be read */
+    struct uring_ring *ring; /* NULL = a task a range */
+    pennon_range *ranges;    /* what is still to be read */
     size_t n;
     _Atomic(size_t) next, left;
     pthread_mutex_t lock;
@@ -200,11 +204,8 @@ static void group_finish(struct read_group *g)
     mem_free(g->local->mem, g);
 }
 
-/* One range per task; the last to end reports. */
-static void group_task(void *arg)
+static void group_read(struct read_group *g, size_t i)
 {
-    struct read_group *g = arg;
-    size_t i = atomic_fetch_add(&g->next, 1);
     pennon_error err;
     pennon_error_init(&err);
     if (read_fully(g->file->fd, &g->ranges[i], &err) != PENNON_OK) {
@@ -213,7 +214,26 @@ static void group_task(void *arg)
         (void)pthread_mutex_unlock(&g->lock);
         pennon_error_clear(&err);
     }
+}
+
+/* One range per task; the last to end reports. */
+static void group_task(void *arg)
+{
+    struct read_group *g = arg;
+    group_read(g, atomic_fetch_add(&g->next, 1));
     if (atomic_fetch_sub(&g->left, 1) == 1) group_finish(g);
+}
+
+/* All ranges in flight at once; what the ring left is read, or fails, in the plain way. */
+static void group_ring_task(void *arg)
+{
+    struct read_group *g = arg;
+    uring_read(g->ring, g->file->fd, g->ranges, g->n);
+    uring_release(g->local->rings, g->ring);
+    for (size_t i = 0; i < g->n; i++) {
+        if (g->ranges[i].size) group_read(g, i);
+    }
+    group_finish(g);
 }
 
 static pennon_status start_group(struct local *l, struct open_file *f, pennon_range *left, size_t n, pennon_read_done_fn done,
@@ -231,11 +251,14 @@ static pennon_status start_group(struct local *l, struct open_file *f, pennon_ra
     atomic_init(&g->left, n);
     (void)pthread_mutex_init(&g->lock, NULL);
     pennon_error_init(&g->error);
-    for (size_t i = 0; i < n; i++) {
+    g->ring = uring_acquire(l->rings);
+    const size_t n_tasks = g->ring ? 1 : n; /* the group is gone once its last task has ended */
+    void (*const task)(void *) = g->ring ? group_ring_task : group_task;
+    for (size_t i = 0; i < n_tasks; i++) {
         pennon_error ignored;
         pennon_error_init(&ignored);
         /* Without a thread the caller reads. */
-        if (pool_submit(l->io, group_task, g, &ignored) != PENNON_OK) group_task(g);
+        if (pool_submit(l->io, task, g, &ignored) != PENNON_OK) task(g);
         pennon_error_clear(&ignored);
     }
     return PENNON_OK;
@@ -587,6 +610,7 @@ static void local_free(void *self)
 {
     struct local *l = self;
     pool_free(l->io);
+    uring_rings_free(l->rings);
     while (l->files) {
         struct open_file *f = l->files;
         l->files = f->next;
@@ -625,6 +649,7 @@ pennon_status local_store_new(pennon_runtime *rt, const char *root, pennon_store
     (void)pthread_mutex_init(&l->lock, NULL);
     TRY_NEW(l->root, mem_strdup(m, strcmp(root, "/") == 0 ? "" : root, err));
     TRY_NEW(l->io, pool_new(m, IO_THREADS, err));
+    TRY_NEW(l->rings, uring_rings_new(m, err));
     TRY(store_wrap(m, &vtable, l, "", out, err));
     l = NULL;
 done:

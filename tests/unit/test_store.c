@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "store/local_uring.h"
 #include "store/store.h"
 #include "store/store_private.h"
 
@@ -426,6 +427,46 @@ static void test_store_call__a_fired_token_stops_before_the_store(void **state)
     teardown(&f);
 }
 
+/* Through io_uring where the kernel has it, else the ranges stay as they were. More ranges than the ring is deep, of no bytes, past the end,
+ * and of a descriptor that is none. */
+static void test_store_local__ranges_through_a_ring(void **state)
+{
+    enum { BYTES = 300000, RANGES = 500 };
+    struct fixture f;
+    UNUSED(state);
+    setup(&f);
+    open_local(&f);
+    uint8_t *bytes = malloc(BYTES), *to = calloc(RANGES, 1000);
+    pennon_range *ranges = calloc(RANGES, sizeof *ranges);
+    for (size_t i = 0; i < BYTES; i++) bytes[i] = (uint8_t)(i * 7 + i / 251);
+    assert_int_equal(store_put(&f.c, f.store, "a", bytes_of(bytes, BYTES), 0, &f.err), PENNON_OK);
+    char path[96];
+    snprintf(path, sizeof path, "%s/a", f.folder);
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    struct uring_rings *rings = uring_rings_new(f.c.mem, &f.err);
+    assert_non_null(rings);
+    for (int round = 0; round < 3; round++) {
+        struct uring_ring *ring = uring_acquire(rings);
+        if (!ring) break; /* the kernel allows none: nothing to show */
+        for (size_t i = 0; i < RANGES; i++) ranges[i] = (pennon_range){(i * 599) % (BYTES - 1000), i % 1000, to + i * 1000};
+        ranges[RANGES - 1] = (pennon_range){BYTES - 10, 20, to + (RANGES - 1) * 1000};
+        uring_read(ring, round == 2 ? -1 : fileno(file), ranges, RANGES);
+        for (size_t i = 0; i + 1 < RANGES; i++) {
+            assert_int_equal(ranges[i].size, round == 2 ? i : 0);
+            assert_memory_equal(to + i * 1000, bytes + (i * 599) % (BYTES - 1000), i);
+        }
+        assert_int_equal(ranges[RANGES - 1].size, round == 2 ? 20 : 10);
+        uring_release(rings, ring);
+    }
+    uring_rings_free(rings);
+    fclose(file);
+    free(ranges);
+    free(to);
+    free(bytes);
+    teardown(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -437,6 +478,7 @@ int main(void)
         cmocka_unit_test(test_store_local__many_ranges_and_replaced_files),
         cmocka_unit_test(test_store_local__no_temporary_file_stays),
         cmocka_unit_test(test_store_local__more_files_than_may_stay_open),
+        cmocka_unit_test(test_store_local__ranges_through_a_ring),
         cmocka_unit_test(test_store_all__put_if_absent_has_one_winner),
         cmocka_unit_test(test_store_uri__roots_and_paths),
         cmocka_unit_test(test_store_coalesce__gaps_limits_and_overlaps),
