@@ -24,7 +24,7 @@ typedef struct pennon_scan_options {
     const pennon_names *columns;
     uint64_t limit;              /* rows at most; PENNON_NONE = no limit, 0 gives none */
     uint64_t offset;             /* rows to skip first */
-    uint64_t batch_rows;         /* rows of a batch at most; 0 = 8192 */
+    uint64_t batch_rows;         /* rows of a batch at most; 0 = 8192, fewer where these are over 8 MiB */
     uint64_t batch_bytes;        /* bytes of a batch, about; 0 = no target; overrides batch_rows */
     const pennon_ids *fragments; /* only these, in this order; unknown ones are NOT_FOUND. NULL = all */
     bool unordered;              /* batches may come in any order */

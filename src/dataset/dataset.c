@@ -4,6 +4,7 @@
 
 #define CACHED_FILES 256u
 #define BATCH_ROWS_DEFAULT 8192u
+#define BATCH_BYTES_DEFAULT ((uint64_t)8 << 20)
 
 /* ---- cell ---- */
 
@@ -295,6 +296,8 @@ static pennon_status scan_dataset(const struct call *c, struct snapshot *s, stru
     spec.fragments = fragments;
     spec.batch_rows = o->batch_rows ? o->batch_rows : BATCH_ROWS_DEFAULT;
     if (o->batch_bytes) spec.batch_rows = rows_for_bytes(c, s, fc, plan, o->batch_bytes);
+    /* Who asks for a number of rows gets it. */
+    spec.batch_bytes = o->batch_rows || o->batch_bytes || o->strict_batches ? UINT64_MAX : BATCH_BYTES_DEFAULT;
     spec.readahead = o->readahead ? o->readahead : c->threads * 2;
     struct ArrowArrayStream stream = {0};
     st = scan_open(c, s, fc, plan, &spec, &stream, err);

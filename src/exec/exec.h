@@ -74,7 +74,8 @@ pennon_status fragment_read(const struct call *c, struct file_cache *fc, struct 
 struct scan_spec {
     uint64_t limit; /* UINT64_MAX = none */
     uint64_t offset;
-    uint64_t batch_rows;
+    uint64_t batch_rows;  /* at most */
+    uint64_t batch_bytes; /* fewer rows are read at once where they are larger than this, about; UINT64_MAX = never */
     uint32_t readahead;
     bool ordered;
     const struct fragment *const *fragments; /* copied */

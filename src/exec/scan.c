@@ -4,6 +4,9 @@
  * Batches are numbered in table order. Up to `readahead` of them are in work on the pool; the consumer takes the one it needs next, and
  * decodes it itself when no thread has begun it. So a scan with one thread starts no thread, and no task waits for another.
  *
+ * Wide rows come in smaller batches: their width is known from the type where that is fixed, else from the first batch, before which
+ * no more is in work than there are threads.
+ *
  * A batch that does not fit (memory budget, 32-bit offsets) is split in two by the consumer, once the others in work are done.
  * Source: spec expressions 10.2-10.4. */
 #include <pthread.h>
@@ -40,7 +43,8 @@ struct scan {
     struct column_plan *plan;
     const struct fragment **fragments;
     size_t n_fragments;
-    uint64_t batch_rows;
+    uint64_t batch_rows, batch_bytes;
+    bool measured; /* a batch has come */
     size_t window; /* jobs at most */
     struct cursor at;
     struct job **queue; /* ring, `count` from `head` */
@@ -183,6 +187,32 @@ static pennon_status next_job(struct scan *s, struct job **out, pennon_error *er
     return PENNON_OK;
 }
 
+/* ---- the size of batches ---- */
+
+/* Bytes that a row takes at least: those of its values of fixed width. */
+static uint64_t fixed_row_bytes(const struct ArrowSchema *schema)
+{
+    struct arrow_type t;
+    pennon_error ignored;
+    pennon_error_init(&ignored);
+    uint64_t bytes = 0, below = 0;
+    if (arrow_type_of(schema, &t, &ignored) == PENNON_OK) {
+        for (int64_t i = 0; i < schema->n_children; i++) below += fixed_row_bytes(schema->children[i]);
+        if (t.layout == LAYOUT_FIXED) bytes = t.bit_width / 8;
+        if (t.layout == LAYOUT_STRUCT) bytes = below;
+        if (t.layout == LAYOUT_FIXED_LIST) bytes = below * (uint64_t)t.fixed_size;
+    }
+    pennon_error_clear(&ignored);
+    return bytes;
+}
+
+/* Later batches hold rows of about batch_bytes, where a row takes `each`. */
+static void fit_batches(struct scan *s, uint64_t each)
+{
+    const uint64_t rows = s->batch_bytes / max_u64(each, 1);
+    if (rows < s->batch_rows) s->batch_rows = max_u64(rows, 1);
+}
+
 /* ---- the consumer ---- */
 
 /* Queue jobs and tasks up to the window, while memory is not tight. */
@@ -190,6 +220,7 @@ static pennon_status fill_queue(struct scan *s, pennon_error *err)
 {
     /* One slot stays free, for the second half of a batch that is split. */
     while (s->count + 1 < s->window) {
+        if (!s->measured && s->count >= s->call.threads) break;
         if (s->count > 1 && mem_available(s->call.mem) < mem_limit(s->call.mem) / 4) break;
         struct job *j;
         TRY_RETURN(next_job(s, &j, err));
@@ -296,7 +327,11 @@ static pennon_status scan_next(void *ctx, struct ArrowArray *out, pennon_error *
         st = j->status;
         if (st != PENNON_OK) (void)error_move(err, &j->error);
         int64_t rows = st == PENNON_OK ? j->batch.length : 0;
-        if (rows) array_move(&j->batch, out);
+        if (rows) {
+            if (!s->measured) fit_batches(s, array_bytes(&s->plan->arrow, &j->batch) / (uint64_t)rows);
+            s->measured = true;
+            array_move(&j->batch, out);
+        }
         s->done_rows += j->rows.end - j->rows.start;
         job_free(j);
         if (st != PENNON_OK) return st;
@@ -345,6 +380,8 @@ pennon_status scan_open(const struct call *c, struct snapshot *snapshot, struct 
     s->files = file_cache_retain(fc);
     s->plan = plan;
     s->batch_rows = spec->batch_rows;
+    s->batch_bytes = spec->batch_bytes;
+    fit_batches(s, fixed_row_bytes(&plan->arrow));
     s->at.skip = spec->offset;
     s->at.take = spec->limit;
     (void)pthread_mutex_init(&s->lock, NULL);
