@@ -2,21 +2,16 @@
 /* The bytes of a whole data file, in the memory store: opened, read in small batches, rows taken, inspected, verified. Every call ends in an error or
  * in valid arrays of the schema and the number of rows that the file declares; all memory comes back.
  *
- * As a libFuzzer program it changes inputs with knowledge of the format: a change lands in a page, in the column metadata or in the footer, and the
- * offset tables can be made to fit again. */
+ * As a libFuzzer program it changes inputs with knowledge of the format (mutate.h). */
 #include <stdio.h>
 
 #include "arrow/arrow.h"
 #include "codec_fuzz.h"
+#include "mutate.h"
 #include "pennon/pennon.h"
-#include "wire/wire.h"
 
 #define MEMORY ((uint64_t)64 << 20)
 #define ROWS_READ 3000u
-#define FOOTER 40u
-
-size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size) __attribute__((weak));
-size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed);
 
 /* Rows of a stream, each batch valid; UINT64_MAX after an error. */
 static uint64_t drain(struct ArrowArrayStream *stream, pennon_error *err)
@@ -122,139 +117,33 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     return 0;
 }
 
-/* ---- changes that know the format ---- */
-
-static uint32_t next(uint64_t *seed)
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
 {
-    *seed = *seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return (uint32_t)(*seed >> 33);
-}
-
-/* One byte, or one little-endian number, becomes another that is likely to hurt. */
-static void change(uint8_t *at, size_t n, uint64_t *seed)
-{
-    static const uint64_t numbers[] = {0,
-                                       1,
-                                       2,
-                                       7,
-                                       8,
-                                       127,
-                                       128,
-                                       255,
-                                       256,
-                                       1023,
-                                       1024,
-                                       4095,
-                                       4096,
-                                       32767,
-                                       65535,
-                                       65536,
-                                       INT32_MAX,
-                                       UINT32_MAX,
-                                       (uint64_t)1 << 40,
-                                       INT64_MAX,
-                                       UINT64_MAX,
-                                       UINT64_MAX - 7};
-    if (n == 0) return;
-    const size_t i = next(seed) % n;
-    const size_t width = (size_t)1 << next(seed) % 4;
-    switch (next(seed) % 5) {
-    case 0: at[i] ^= (uint8_t)(1u << next(seed) % 8); break;
-    case 1: at[i] = (uint8_t)next(seed); break;
-    case 2: at[i] = (uint8_t)(at[i] + (next(seed) % 2 ? 1 : -1)); break;
-    case 3: at[i] = at[next(seed) % n]; break;
-    default: {
-        const uint64_t v = numbers[next(seed) % (sizeof numbers / sizeof *numbers)];
-        for (size_t b = 0; b < width && i + b < n; b++) at[i + b] = (uint8_t)(v >> 8 * b);
+    struct mutation m;
+    struct bytes made;
+    mutation_begin(&m, seed);
+    const struct bytes file = bytes_of(data, size);
+    if (mutation_one_in(&m, 20) || !(mutate_legacy(&m, file, &made) || mutate_file(&m, file, &made)) || made.size > max_size) {
+        size = LLVMFuzzerMutate(data, size, max_size);
+    } else {
+        memcpy(data, made.data, made.size);
+        size = made.size;
     }
-    }
-}
-
-/* Column metadata grows or shrinks by libFuzzer's own changes; what lies behind it moves, and footer and tables are made to fit. */
-static size_t change_metadata(uint8_t *data, size_t size, size_t max_size, uint64_t *seed)
-{
-    const uint8_t *footer = data + size - FOOTER;
-    const uint64_t meta = load_u64(footer), cmo = load_u64(footer + 8), gbo = load_u64(footer + 16);
-    const uint32_t columns = load_u32(footer + 28);
-    if (!(meta <= cmo && cmo <= gbo && gbo <= size) || columns == 0 || (gbo - cmo) / 16 < columns) return 0;
-    const uint32_t k = next(seed) % columns;
-    const uint64_t at = load_u64(data + cmo + 16 * k), length = load_u64(data + cmo + 16 * k + 8);
-    if (at < meta || at > cmo || length > cmo - at || length == 0) return 0;
-    uint8_t scratch[8192];
-    if (length > sizeof scratch / 2 || max_size < size + length) return 0;
-    memcpy(scratch, data + at, (size_t)length);
-    const size_t now = LLVMFuzzerMutate(scratch, (size_t)length, (size_t)length * 2);
-    const size_t tail = (size_t)(size - at - length);
-    memmove(data + at + now, data + at + length, tail);
-    memcpy(data + at, scratch, now);
-    const uint64_t shift = now - length; /* modulo 2^64 */
-    size += (size_t)shift;
-    uint8_t *end = data + size - FOOTER, *table = data + (size_t)(cmo + shift);
-    store_u64(end + 8, cmo + shift);
-    store_u64(end + 16, gbo + shift);
-    store_u64(table + 16 * k + 8, now);
-    for (uint32_t i = 0; i < columns; i++) {
-        const uint64_t place = load_u64(table + 16 * i);
-        if (place > at) store_u64(table + 16 * i, place + shift);
-    }
+    mutation_end(&m);
     return size;
 }
 
-/* A 0.1 file: a change lands in the pages, in the page table (one of its numbers), behind it, or in the footer. */
-static size_t change_legacy(uint8_t *data, size_t size, uint64_t *seed)
+size_t LLVMFuzzerCustomCrossOver(const uint8_t *a, size_t a_size, const uint8_t *b, size_t b_size, uint8_t *out, size_t max_size,
+                                 unsigned seed)
 {
-    const uint64_t end = size - 16, meta = load_u64(data + end);
-    uint64_t table = 0;
-    if (meta > end || end - meta < 4) return size;
-    struct wire_cursor cur = wire_cursor_of(bytes_of(data + meta + 4, (size_t)(end - meta - 4)));
-    pennon_error err;
-    pennon_error_init(&err);
-    while (!wire_cursor_done(&cur)) {
-        struct wire_item item;
-        if (wire_next(&cur, &item, &err) != PENNON_OK) break;
-        if (item.tag == 3) table = item.number;
+    struct mutation m;
+    struct bytes made;
+    size_t size = 0;
+    mutation_begin(&m, seed);
+    if (mutate_file_cross(&m, bytes_of(a, a_size), bytes_of(b, b_size), &made) && made.size <= max_size) {
+        memcpy(out, made.data, made.size);
+        size = made.size;
     }
-    pennon_error_clear(&err);
-    if (table > meta) table = meta;
-    switch (next(seed) % 5) {
-    case 0: change(data, (size_t)table, seed); break;
-    case 1:
-    case 2:
-        if (meta - table >= 8) change(data + table + next(seed) % ((meta - table) / 8) * 8, 8, seed);
-        break;
-    case 3: change(data + table, (size_t)(end - table), seed); break;
-    default: change(data + end, 16, seed); break;
-    }
-    return size;
-}
-
-size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned from)
-{
-    uint64_t seed = from * UINT64_C(0x9e3779b97f4a7c15) + 1;
-    if (size < FOOTER || memcmp(data + size - 4, "LANC", 4) != 0 || next(&seed) % 20 == 0)
-        return LLVMFuzzerMutate(data, size, max_size);
-    if (load_u16(data + size - 8) == 0 && load_u16(data + size - 6) <= 2) {
-        for (unsigned times = 1 + next(&seed) % 3; times > 0; times--) size = change_legacy(data, size, &seed);
-        return size;
-    }
-    const uint64_t meta = load_u64(data + size - FOOTER);
-    const size_t pages = meta < size - FOOTER ? (size_t)meta : size - FOOTER;
-    unsigned times = 1 + next(&seed) % 4;
-    while (times-- > 0) {
-        switch (next(&seed) % 4) {
-        case 0:
-            change(data + size - FOOTER - (size - FOOTER < 300 ? size - FOOTER : 300), size - FOOTER < 300 ? size - FOOTER : 300,
-                   &seed);
-            break;
-        case 1: {
-            const size_t now = change_metadata(data, size, max_size, &seed);
-            if (now) return now;
-            change(data + pages, size - FOOTER - pages, &seed);
-            break;
-        }
-        case 2: change(data + pages, size - FOOTER - pages, &seed); break;
-        default: change(data, pages, &seed); break;
-        }
-    }
+    mutation_end(&m);
     return size;
 }
