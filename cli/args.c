@@ -326,22 +326,22 @@ bool split_numbers(const char *what, const char *text, uint64_t **out, size_t *n
         }
         text = file;
     }
+    static const char blanks[] = " \n\r\t";
     size_t cap = 1;
-    for (const char *p = text; *p; p++) cap += *p == ',' || *p == '\n' || *p == ' ';
+    for (const char *p = text; *p; p++) cap += *p == ',' || strchr(blanks, *p) != NULL;
     uint64_t *list = malloc((cap + 1) * sizeof *list);
     *n = 0;
-    bool ok = list != NULL;
-    for (const char *p = text; ok && *p;) {
-        size_t skip = strspn(p, ", \n\r\t");
-        p += skip;
-        if (!*p) break;
+    bool ok = list != NULL, number = true; /* after a comma there must be one */
+    for (const char *p = text + strspn(text, blanks); ok && (*p || (!number && *n)); p += strspn(p, blanks)) {
         char *end;
         errno = 0;
         unsigned long long v = strtoull(p, &end, 10);
-        ok = end != p && *p != '-' && !errno && (*end == '\0' || strchr(", \n\r\t", *end));
+        ok = *p >= '0' && *p <= '9' && !errno && (*end == '\0' || *end == ',' || strchr(blanks, *end));
         if (!ok) usage_error("--%s: '%.20s' is no number", what, p);
         if (ok) list[(*n)++] = (uint64_t)v;
-        p = end;
+        p = end + strspn(end, blanks);
+        number = *p != ',';
+        if (!number) p++;
     }
     free(file);
     *out = list;
