@@ -1,0 +1,161 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/* A whole dataset folder in the memory store: manifests, data files, deletion files, tags, transactions as one input (folder_split in mutate.h).
+ * It is opened, listed, counted, scanned, taken from and verified, in its newest version, in the oldest that is there and by a tag. Each call ends in
+ * an error, or in valid arrays of the schema and the number of rows that the manifest declares. */
+#include "mutate.h"
+#include "stream_fuzz.h"
+
+#define MEMORY ((uint64_t)64 << 20)
+#define ROWS_READ 1000u
+
+/* What may not happen for any bytes. */
+static bool fine(pennon_status st, const pennon_error *err)
+{
+    if (st == PENNON_INTERNAL || st == PENNON_OUT_OF_MEMORY || st == PENNON_TIMEOUT) {
+        fprintf(stderr, "%s: %s\n", pennon_status_name(st), err->message ? err->message : "");
+        abort();
+    }
+    return st == PENNON_OK;
+}
+
+typedef pennon_status (*listing_fn)(pennon_dataset *ds, const pennon_call *call, struct ArrowArrayStream *out, pennon_error *err);
+
+static void list_all(pennon_dataset *ds, const pennon_call *call, pennon_error *err)
+{
+    static const listing_fn listings[] = {pennon_dataset_versions, pennon_dataset_fragments, pennon_dataset_tags,
+                                          pennon_dataset_branches, pennon_dataset_data_stats};
+    struct ArrowArrayStream stream;
+    char *text = NULL;
+    for (size_t i = 0; i < sizeof listings / sizeof *listings; i++) {
+        if (fine(listings[i](ds, call, &stream, err), err)) (void)drain(&stream, NULL, err);
+    }
+    if (fine(pennon_dataset_info_json(ds, call, &text, err), err)) pennon_string_free(text);
+    if (fine(pennon_dataset_schema_json(ds, &text, err), err)) pennon_string_free(text);
+}
+
+static void scan(pennon_dataset *ds, const pennon_call *call, const struct ArrowSchema *declared, uint64_t count, pennon_error *err)
+{
+    struct ArrowArrayStream stream;
+    pennon_scan_options o;
+    pennon_scan_options_init(&o);
+    o.call = call;
+    o.limit = ROWS_READ;
+    o.batch_rows = 300;
+    if (fine(pennon_scan(ds, &o, &stream, err), err)) {
+        const uint64_t rows = drain(&stream, declared, err);
+        FUZZ_CHECK(rows == UINT64_MAX || count == UINT64_MAX || rows == (count < ROWS_READ ? count : ROWS_READ));
+    }
+    static const char *const names[] = {"_rowid", "_rowaddr", "_rowoffset", "_row_created_at_version", "_row_last_updated_at_version"};
+    const pennon_names system_columns = {sizeof names / sizeof *names, names};
+    o.columns = &system_columns;
+    o.offset = count > 10 && count != UINT64_MAX ? count - 10 : 0;
+    if (fine(pennon_scan(ds, &o, &stream, err), err)) {
+        const uint64_t rows = drain(&stream, NULL, err);
+        FUZZ_CHECK(rows == UINT64_MAX || count == UINT64_MAX || rows == (count < 10 ? count : 10));
+    }
+}
+
+static void take(pennon_dataset *ds, const pennon_call *call, uint64_t count, pennon_error *err)
+{
+    struct ArrowArrayStream stream;
+    pennon_take_options o;
+    pennon_take_options_init(&o);
+    o.call = call;
+    o.with_row_id = true;
+    const uint64_t last = count == UINT64_MAX || count == 0 ? 0 : count - 1;
+    const uint64_t rows[] = {last, 0, last / 2, 0, 3, UINT64_C(1) << 32, UINT64_MAX};
+    if (fine(pennon_dataset_take(ds, PENNON_TAKE_OFFSETS, 4, rows, &o, &stream, err), err)) {
+        const uint64_t got = drain(&stream, NULL, err);
+        FUZZ_CHECK(got == UINT64_MAX || got == 4);
+    }
+    for (int32_t by = PENNON_TAKE_ROW_IDS; by <= PENNON_TAKE_ADDRESSES; by++) {
+        if (!fine(pennon_dataset_take(ds, by, sizeof rows / sizeof *rows, rows, &o, &stream, err), err)) continue;
+        const uint64_t got = drain(&stream, NULL, err);
+        FUZZ_CHECK(got == UINT64_MAX || got <= sizeof rows / sizeof *rows);
+    }
+}
+
+static void use_version(const pennon_open_options *o, bool whole, pennon_error *err)
+{
+    pennon_dataset *ds = NULL;
+    struct ArrowSchema schema;
+    uint64_t count = UINT64_MAX, findings = 0;
+    if (!fine(pennon_dataset_open("memory://t", o, &ds, err), err)) return;
+    if (!fine(pennon_dataset_count_rows(ds, o->call, &count, err), err)) count = UINT64_MAX;
+    if (fine(pennon_dataset_schema(ds, &schema, err), err)) {
+        FUZZ_CHECK(arrow_schema_validate(&schema, err) == PENNON_OK);
+        scan(ds, o->call, &schema, count, err);
+        schema.release(&schema);
+    }
+    if (whole) {
+        take(ds, o->call, count, err);
+        list_all(ds, o->call, err);
+        if (count < 20000) (void)fine(pennon_dataset_verify(ds, o->call, NULL, NULL, &findings, err), err);
+    }
+    pennon_dataset_free(ds);
+}
+
+static void fill(pennon_store *store, const pennon_call *call, struct bytes in, pennon_error *err)
+{
+    struct folder_entry entries[FOLDER_MAX];
+    const size_t n = folder_split(in, entries);
+    for (size_t i = 0; i < n; i++) {
+        char path[300] = "t/";
+        memcpy(path + 2, entries[i].path.data, entries[i].path.size);
+        if (memchr(path, 0, 2 + entries[i].path.size)) continue;
+        /* A path that the store refuses is no object. */
+        uint8_t *copy = fuzz_copy(entries[i].data.data, entries[i].data.size);
+        (void)fine(pennon_store_put(store, call, path, copy, entries[i].data.size, 0, err), err);
+        free(copy);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    pennon_error err;
+    pennon_runtime *runtime = NULL;
+    pennon_store *store = NULL;
+    pennon_runtime_options ro;
+    pennon_store_options so;
+    pennon_open_options oo;
+    pennon_call call;
+    pennon_error_init(&err);
+    pennon_runtime_options_init(&ro);
+    ro.threads = 1;
+    ro.memory_limit = MEMORY;
+    FUZZ_CHECK(pennon_runtime_new(&ro, &runtime, &err) == PENNON_OK);
+    pennon_call_init(&call);
+    call.runtime = runtime;
+    call.timeout_ms = 10000;
+    pennon_store_options_init(&so);
+    so.call = &call;
+    FUZZ_CHECK(pennon_store_open("memory://", &so, &store, &err) == PENNON_OK);
+    fill(store, &call, bytes_of(data, size), &err);
+    pennon_open_options_init(&oo);
+    oo.call = &call;
+    use_version(&oo, true, &err);
+    oo.version = 1;
+    use_version(&oo, false, &err);
+    oo.version = PENNON_NONE;
+    oo.tag = "first";
+    use_version(&oo, false, &err);
+    pennon_store_free(store);
+    pennon_runtime_free(runtime);
+    pennon_error_clear(&err);
+    return 0;
+}
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
+{
+    struct mutation m;
+    struct bytes made;
+    mutation_begin(&m, seed);
+    if (mutation_one_in(&m, 50) || !mutate_folder(&m, bytes_of(data, size), &made) || made.size > max_size) {
+        size = LLVMFuzzerMutate(data, size, max_size);
+    } else {
+        memcpy(data, made.data, made.size);
+        size = made.size;
+    }
+    mutation_end(&m);
+    return size;
+}
