@@ -160,7 +160,8 @@ static void buffers_put(struct output *o, const struct bytes *buffers, size_t n,
     *offsets = mutation_alloc(o->m, n * sizeof **offsets);
     *sizes = mutation_alloc(o->m, n * sizeof **sizes);
     for (size_t i = 0; i < n; i++) {
-        if (o->ok) o->ok = buf_append_zero(&o->bytes, (size_t)(round_up(o->bytes.size, 8) - o->bytes.size), &o->m->err) == PENNON_OK;
+        if (o->ok)
+            o->ok = buf_append_zero(&o->bytes, (size_t)(round_up(o->bytes.size, 8) - o->bytes.size), &o->m->err) == PENNON_OK;
         (*offsets)[i] = o->bytes.size;
         (*sizes)[i] = buffers[i].size;
         put(o, buffers[i]);
@@ -325,12 +326,36 @@ static void change_columns(struct mutation *m, struct file_model *f)
 
 static void change_schema(struct mutation *m, struct file_model *f)
 {
-    static const char *const types[] = {"int8",  "int32", "int64",  "uint16", "double",       "halffloat",   "bool",
-                                        "string", "large_string", "binary", "large_binary", "null", "struct", "list",
-                                        "list.struct", "large_list", "map", "blob", "json", "date32:day", "timestamp:us:UTC",
-                                        "decimal:128:10:2", "fixed_size_binary:3", "fixed_size_list:float:4",
-                                        "fixed_size_list:fixed_size_list:int8:2:3", "dict:string:int8:false",
-                                        "dict:int64:uint16:true", "time64:ns", "duration:ms", "string_view"};
+    static const char *const types[] = {"int8",
+                                        "int32",
+                                        "int64",
+                                        "uint16",
+                                        "double",
+                                        "halffloat",
+                                        "bool",
+                                        "string",
+                                        "large_string",
+                                        "binary",
+                                        "large_binary",
+                                        "null",
+                                        "struct",
+                                        "list",
+                                        "list.struct",
+                                        "large_list",
+                                        "map",
+                                        "blob",
+                                        "json",
+                                        "date32:day",
+                                        "timestamp:us:UTC",
+                                        "decimal:128:10:2",
+                                        "fixed_size_binary:3",
+                                        "fixed_size_list:float:4",
+                                        "fixed_size_list:fixed_size_list:int8:2:3",
+                                        "dict:string:int8:false",
+                                        "dict:int64:uint16:true",
+                                        "time64:ns",
+                                        "duration:ms",
+                                        "string_view"};
     struct schema_message *s = f->descriptor.schema;
     if (s && s->n_fields > 0 && mutation_one_in(m, 2)) {
         struct field_message *field = &s->fields[mutation_below(m, s->n_fields)];

@@ -134,10 +134,7 @@ static bool folder_join(struct mutation *m, const struct folder_entry *entries, 
     return true;
 }
 
-static bool has(struct bytes path, const char *part)
-{
-    return memmem(path.data, path.size, part, strlen(part)) != NULL;
-}
+static bool has(struct bytes path, const char *part) { return memmem(path.data, path.size, part, strlen(part)) != NULL; }
 
 static void change_entry(struct mutation *m, struct folder_entry *e)
 {
@@ -161,7 +158,8 @@ bool mutate_folder(struct mutation *m, struct bytes in, struct bytes *out)
     if (n == 0) return false;
     size_t i = mutation_below(m, n);
     const size_t j = mutation_below(m, n);
-    for (size_t tries = 0; tries < 3 && !has(entries[i].path, ".manifest") && mutation_one_in(m, 2); tries++) i = mutation_below(m, n);
+    for (size_t tries = 0; tries < 3 && !has(entries[i].path, ".manifest") && mutation_one_in(m, 2); tries++)
+        i = mutation_below(m, n);
     for (size_t k = 0; k < n; k++) mutation_hint(m, entries[k].data.size);
     switch (mutation_below(m, 24)) {
     case 0: /* an object is missing */
@@ -180,8 +178,7 @@ bool mutate_folder(struct mutation *m, struct bytes in, struct bytes *out)
             entries[n++].path = mutation_bytes(m, entries[i].path);
         }
         break;
-    default:
-        change_entry(m, &entries[i]);
+    default: change_entry(m, &entries[i]);
     }
     return folder_join(m, entries, n, out);
 }

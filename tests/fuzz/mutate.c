@@ -40,11 +40,39 @@ void mutation_hint(struct mutation *m, uint64_t number)
 
 uint64_t mutation_number(struct mutation *m, uint64_t old)
 {
-    static const uint64_t edges[] = {0,         1,          2,           3,         7,         8,         15,
-                                     16,        31,         32,          63,        64,        127,       128,
-                                     255,       256,        1023,        1024,      4095,      4096,      32767,
-                                     32768,     65535,      65536,       INT32_MAX, 1u << 31,  UINT32_MAX, (uint64_t)1 << 32,
-                                     1ull << 40, INT64_MAX, 1ull << 63, UINT64_MAX, UINT64_MAX - 7};
+    static const uint64_t edges[] = {0,
+                                     1,
+                                     2,
+                                     3,
+                                     7,
+                                     8,
+                                     15,
+                                     16,
+                                     31,
+                                     32,
+                                     63,
+                                     64,
+                                     127,
+                                     128,
+                                     255,
+                                     256,
+                                     1023,
+                                     1024,
+                                     4095,
+                                     4096,
+                                     32767,
+                                     32768,
+                                     65535,
+                                     65536,
+                                     INT32_MAX,
+                                     1u << 31,
+                                     UINT32_MAX,
+                                     (uint64_t)1 << 32,
+                                     1ull << 40,
+                                     INT64_MAX,
+                                     1ull << 63,
+                                     UINT64_MAX,
+                                     UINT64_MAX - 7};
     switch (mutation_below(m, 6)) {
     case 0: return old + 1;
     case 1: return old - 1;
@@ -156,7 +184,7 @@ static size_t size_of_kind(const struct wire_field *f)
 /* What the walk does: count the fields, change field number `at`, or look for messages of a kind. */
 struct walk {
     struct mutation *m;
-    size_t at;                       /* fields still to pass; counts up when `counting` */
+    size_t at; /* fields still to pass; counts up when `counting` */
     bool counting;
     const struct wire_message *kind; /* wanted, for `donor`; NULL = not looking */
     const void *donor;
