@@ -40,6 +40,7 @@ bool manifest_section(struct bytes file, uint64_t offset, uint64_t end, struct b
 static pennon_status text_of(struct snapshot *s, struct bytes in, const char *what, const char **out, pennon_error *err)
 {
     CHECK_FILE_RETURN(in.size == 0 || memchr(in.data, 0, in.size) == NULL, "manifest: a zero byte in %s", what);
+    CHECK_FILE_RETURN(utf8_valid(in.data, in.size), "manifest: %s that is not UTF-8", what);
     *out = arena_strndup(&s->arena, (const char *)in.data, in.size, err);
     return *out != NULL ? PENNON_OK : err->code;
 }

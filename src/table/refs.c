@@ -52,7 +52,7 @@ static int hex_digit(char ch)
     return ch >= 'a' && ch <= 'f' ? ch - 'a' + 10 : -1;
 }
 
-/* In m; NULL with err. */
+/* In m; NULL with err: CORRUPT when it is no text. */
 static char *decode_name(struct mem *m, const char *text, size_t n, pennon_error *err)
 {
     char *out = mem_alloc(m, n + 1, err);
@@ -68,7 +68,10 @@ static char *decode_name(struct mem *m, const char *text, size_t n, pennon_error
         }
     }
     out[at] = '\0';
-    return out;
+    if (utf8_valid((const uint8_t *)out, at)) return out;
+    (void)error_set(err, PENNON_CORRUPT, "the name of a ref is not UTF-8");
+    mem_free(m, out);
+    return NULL;
 }
 
 /* ---- files ---- */

@@ -53,8 +53,8 @@ def deleted(root, version):
 
 
 def bitmap(root, version):
-    ds = lance.write_dataset(pa.table({"i": pa.array(range(3000), pa.int32())}), root, data_storage_version=version)
-    ds.delete("i % 2 = 0")
+    ds = lance.write_dataset(pa.table({"i": pa.array([7] * 3000, pa.int8())}), root, data_storage_version=version)
+    ds.delete("_rowid % 2 = 0")
 
 
 def row_ids(root, version):
