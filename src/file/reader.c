@@ -346,7 +346,8 @@ static pennon_status direct_message(struct arena *a, const struct encoding_messa
     if (e->which == 1) return error_set(err, PENNON_NOT_SUPPORTED, "deferred encodings");
     CHECK_FILE_RETURN(e->which == 2 && e->direct, "no direct encoding");
     TRY_RETURN(wire_decode(&any_table, e->direct->encoding, a, &any, err));
-    CHECK_FILE_RETURN(bytes_equal(any.type_url, bytes_str(type_url)), "encoding of type '%.*s' where %s was expected",
+    if (!bytes_equal(any.type_url, bytes_str(type_url)))
+        return error_set(err, PENNON_NOT_SUPPORTED, "encoding of type '%.*s' where %s was expected",
                       (int)min_u64(any.type_url.size, 100), (const char *)any.type_url.data, type_url);
     *out = any.value;
     return PENNON_OK;

@@ -8,6 +8,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 import cases    # noqa: E402
+import features  # noqa: E402
 import matrix   # noqa: E402
 import oracle   # noqa: E402
 import pennon   # noqa: E402
@@ -48,3 +49,16 @@ def oracles():
     pool = oracle.Pool()
     yield pool
     pool.close()
+
+
+@pytest.fixture(scope="session")
+def tables(tmp_path_factory, oracles):
+    """The table of a case of features.py, made when it is first asked for."""
+    made = {}
+
+    def get(case):
+        if case not in made:
+            made[case] = features.Made(case, tmp_path_factory.mktemp(str(case)), oracles)
+        return made[case]
+
+    return get

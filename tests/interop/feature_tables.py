@@ -12,15 +12,24 @@ import numpy as np
 import pyarrow as pa
 
 MAJOR = int(lance.__version__.split(".")[0])
+STORAGE = {}  # options of every new table: {"data_storage_version": ...} or nothing
+
+
+def make(name, uri, stable=False, storage=None):
+    """The table `name` at uri; what its maker returns."""
+    STORAGE.clear()
+    if storage:
+        STORAGE["data_storage_version"] = storage
+    return globals()[name](uri, stable)
 
 
 def rows(start, n, **more):
     a = pa.array(range(start, start + n), pa.int64())
     columns = {
         "a": a,
-        "s": pa.array([None if i % 11 == 0 else f"row {i}" for i in range(start, start + n)]),
+        "s": pa.array([None if i % 11 == 0 else f"row {i}" for i in range(start, start + n)], pa.string()),
         "f": pa.array([i / 7 for i in range(start, start + n)], pa.float32()),
-        "st": pa.array([None if i % 13 == 0 else {"x": i, "y": f"y{i % 5}"} for i in range(start, start + n)],
+        "st": pa.array([None if i % 13 == 0 and STORAGE.get("data_storage_version") != "2.0" else {"x": i, "y": f"y{i % 5}"} for i in range(start, start + n)],
                        pa.struct([("x", pa.int32()), ("y", pa.string())])),
         "l": pa.array([None if i % 7 == 0 else list(range(i % 4)) for i in range(start, start + n)], pa.list_(pa.int16())),
         "v": pa.FixedSizeListArray.from_arrays(pa.array(np.arange(start * 4, (start + n) * 4), pa.float32()), 4),
@@ -30,7 +39,7 @@ def rows(start, n, **more):
 
 
 def _create(uri, stable=False, n=1000, per_file=300, **more):
-    return lance.write_dataset(rows(0, n), uri, max_rows_per_file=per_file, enable_stable_row_ids=stable, **more)
+    return lance.write_dataset(rows(0, n), uri, max_rows_per_file=per_file, enable_stable_row_ids=stable, **{**STORAGE, **more})
 
 
 def _append(uri, start, n):
@@ -73,7 +82,7 @@ def deletes_array(uri, stable=False):
 
 
 def deletes_bitmap(uri, stable=False):
-    dataset = lance.write_dataset(pa.table({"a": pa.array(range(20000), pa.int32())}), uri, enable_stable_row_ids=stable)
+    dataset = lance.write_dataset(pa.table({"a": pa.array(range(20000), pa.int32())}), uri, enable_stable_row_ids=stable, **STORAGE)
     dataset.delete("a % 2 = 1")
     dataset.delete("a = 4")
 
@@ -109,6 +118,109 @@ def missing(uri, stable=False):
         lance.write_dataset(part, uri, mode="append")
     except Exception:  # partial structs are not accepted by every release
         pass
+
+
+def nested(uri, stable=False):
+    """Structs and lists of structs whose children come and go."""
+    n = 60
+    table = pa.table({
+        "a": pa.array(range(n), pa.int64()),
+        "st": pa.array([None if i % 7 == 2 else {"x": i, "in": {"p": f"p{i}", "q": None if i % 3 else i}, "gone": 1} for i in range(n)],
+                       pa.struct([("x", pa.int32()), ("in", pa.struct([("p", pa.string()), ("q", pa.int64())])), ("gone", pa.int8())])),
+        "ls": pa.array([None if i % 5 == 1 else [{"k": i, "v": "v"}] * (i % 3) for i in range(n)],
+                       pa.list_(pa.struct([("k", pa.int32()), ("v", pa.string())]))),
+        "ll": pa.array([[i] * (i % 3) for i in range(n)], pa.large_list(pa.int32())),
+    })
+    if STORAGE.get("data_storage_version") == "2.0":  # which has no null structs
+        table = table.filter(table.column("st").is_valid())
+    lance.write_dataset(table, uri, max_rows_per_file=25, enable_stable_row_ids=stable, **STORAGE)
+    lance.dataset(uri).drop_columns(["st.gone"])
+    lance.dataset(uri).alter_columns({"path": "st.in", "name": "inner"}, {"path": "st.x", "name": "X"})
+    lance.dataset(uri).delete("a % 10 = 4")
+    if MAJOR > 8:  # 8.0.0 panics
+        lance.dataset(uri).alter_columns({"path": "st.X", "data_type": pa.int64()})
+    lance.write_dataset(lance.dataset(uri).to_table(limit=5), uri, mode="append")
+    lance.dataset(uri).drop_columns(["st.inner.q"])
+    lance.dataset(uri).add_columns(pa.schema([pa.field("later", pa.struct([("u", pa.int8()), ("w", pa.list_(pa.string()))]))]))
+    lance.dataset(uri).optimize.compact_files()
+
+
+def tombstones(uri, stable=False):
+    """Columns rewritten in place: the older file keeps them under dead ids."""
+    dataset = _create(uri, stable, n=90, per_file=40)
+    part = pa.table({"a": pa.array([3, 41, 80], pa.int64()), "s": ["x", None, "z"]})
+    dataset.merge_insert("a").when_matched_update_all().execute(part)
+    dataset = lance.dataset(uri)
+    fragments, fields = [], []
+    for fragment in dataset.get_fragments():
+        ids = fragment.to_table(columns=["a"], with_row_id=True)
+        new = pa.table({"_rowid": ids.column("_rowid"), "f": pa.array([0.5] * ids.num_rows, pa.float32())})
+        made, fields = fragment.update_columns(new)
+        fragments.append(made)
+    lance.LanceDataset.commit(uri, lance.LanceOperation.Update(updated_fragments=fragments, fields_modified=fields), dataset.version)
+    lance.dataset(uri).delete("a = 41")
+    lance.dataset(uri).add_columns({"sum": "a + 1"})
+
+
+def merged(uri, stable=False):
+    """Columns of a join, and fragments written one by one."""
+    dataset = _create(uri, stable, n=50, per_file=20)
+    dataset.merge(pa.table({"a": pa.array(range(0, 50, 3), pa.int64()), "joined": [f"j{i}" for i in range(17)],
+                            "l2": pa.array([[i] for i in range(17)], pa.list_(pa.int32()))}), "a")
+    lance.dataset(uri).delete("a in (0, 1, 49)")
+    lance.dataset(uri).drop_columns(["joined"])
+    made = [lance.LanceFragment.create(uri, lance.dataset(uri).to_table(limit=4)) for _ in range(2)]
+    lance.LanceDataset.commit(uri, lance.LanceOperation.Append(made), lance.dataset(uri).version)
+
+
+def encoded(uri, stable=False):
+    """Columns that ask for their encodings; the keys stay through appends and compactions."""
+    n = 4000
+    keys = {
+        "zstd": {"lance-encoding:compression": "zstd", "lance-encoding:compression-level": "3"},
+        "lz4": {"lance-encoding:compression": "lz4"},
+        "none": {"lance-encoding:compression": "none"},
+        "zip": {"lance-encoding:structural-encoding": "fullzip"},
+        "mini": {"lance-encoding:structural-encoding": "miniblock"},
+        "rle": {"lance-encoding:rle-threshold": "0.9"},
+        "bss": {"lance-encoding:bss": "on", "lance-encoding:compression": "lz4"},
+        "dict": {"lance-encoding:dict-divisor": "2"},
+        "packed": {"lance-encoding:packed": "true"},
+    }
+    text = pa.array([f"some text {i % 97}" for i in range(n)])
+    data = {
+        "zstd": text, "lz4": text, "none": text, "zip": text, "mini": text, "rle": pa.array([i // 50 for i in range(n)], pa.int32()),
+        "bss": pa.array([i / 3 for i in range(n)], pa.float64()), "dict": pa.array([f"k{i % 5}" for i in range(n)]),
+        "packed": pa.array([{"u": i, "v": i * 2} for i in range(n)], pa.struct([("u", pa.int32()), ("v", pa.int64())])),
+    }
+    schema = pa.schema([pa.field("a", pa.int64())] + [pa.field(k, data[k].type, metadata=keys[k]) for k in keys], {"table": "encoded"})
+    table = pa.table([pa.array(range(n), pa.int64()), *[data[k] for k in keys]], schema=schema)
+    lance.write_dataset(table, uri, max_rows_per_file=1500, enable_stable_row_ids=stable, **STORAGE)
+    lance.write_dataset(table.slice(0, 300), uri, mode="append")
+    lance.dataset(uri).delete("a % 17 = 0")
+    lance.dataset(uri).optimize.compact_files()
+
+
+def keys(uri, stable=False):
+    """A primary key, columns that are not null."""
+    schema = pa.schema([pa.field("id", pa.int64(), False, {"lance-schema:unenforced-primary-key": "true"}),
+                        pa.field("s", pa.string(), False), pa.field("n", pa.int32())])
+    table = pa.table([pa.array(range(10), pa.int64()), pa.array([str(i) for i in range(10)]), pa.array([None, 1] * 5, pa.int32())],
+                     schema=schema)
+    lance.write_dataset(table, uri, enable_stable_row_ids=stable, **STORAGE)
+    lance.dataset(uri).merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(table.slice(8, 2))
+    lance.dataset(uri).alter_columns({"path": "s", "nullable": True})
+
+
+def detached(uri, stable=False):
+    """A version outside the chain."""
+    dataset = _create(uri, stable, n=20)
+    made = lance.LanceFragment.create(uri, rows(100, 5))
+    if stable:  # official gives such fragments no row ids, and takes no detached append of them
+        return {}
+    outside = lance.LanceDataset.commit(uri, lance.LanceOperation.Append([made]), read_version=dataset.version, detached=True)
+    _append(uri, 20, 3)
+    return {"detached": outside.version}
 
 
 def updates(uri, stable=False):
@@ -180,7 +292,7 @@ def settings(uri, stable=False):
 
 
 def empty(uri, stable=False):
-    lance.write_dataset(rows(0, 0), uri, enable_stable_row_ids=stable)
+    lance.write_dataset(rows(0, 0), uri, enable_stable_row_ids=stable, **STORAGE)
     _append(uri, 0, 3)
     lance.dataset(uri).delete("true")
 
@@ -203,6 +315,15 @@ def indices(uri, stable=False, n=3000):
     dataset.create_scalar_index("a", "ZONEMAP", name="zone_a")
     dataset.create_index("vec", "IVF_PQ", name="by_vec", num_partitions=2, num_sub_vectors=4)
     return {"indices": ["by_a", "by_low", "by_tags", "by_text", "zone_a", "by_vec"]}
+
+
+def deferred(uri, stable=False):
+    """Fragments compacted under indices that learn of it later: the fragment reuse index."""
+    dataset = _create(uri, stable, per_file=100)
+    dataset.create_scalar_index("a", "BTREE", name="by_a")
+    lance.dataset(uri).delete("a % 4 = 1")
+    lance.dataset(uri).optimize.compact_files(target_rows_per_fragment=500, defer_index_remap=not stable)
+    return {"indices": ["by_a"]}
 
 
 def index_rows(start, n):

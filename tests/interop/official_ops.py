@@ -29,7 +29,7 @@ def version():
 def open_at(uri, version=None, tag=None, branch=None, as_of=None):
     if as_of is not None:
         from datetime import datetime
-        return lance.dataset(uri, asof=datetime.fromisoformat(as_of))
+        return lance.dataset(uri, asof=datetime.fromisoformat(as_of).astimezone().replace(tzinfo=None))  # it compares local times
     dataset = lance.dataset(uri, version=version if version is not None else tag)
     return dataset.checkout_version((branch, None)) if branch else dataset
 
@@ -140,3 +140,75 @@ def history(uri, out, ends=False):
             if refused:
                 answers[label] = {"refused": refused}
     return answers
+
+
+SYSTEM = ["_rowid", "_rowaddr", "_rowoffset", "_row_created_at_version", "_row_last_updated_at_version"]
+
+
+def feature(name, uri, stable=False, storage=None):
+    """A table of feature_tables.py; what its maker returns."""
+    import feature_tables
+    return feature_tables.make(name, uri, stable, storage)
+
+
+def _fields(fields):
+    return [{"name": f.name(), "id": f.id(), "nullable": f.to_arrow().nullable, "fields": _fields(f.children())} for f in fields]
+
+
+def _facts(at):
+    """What official says of a version besides its rows."""
+    return {
+        "count": at.count_rows(),
+        "fields": _fields(at.lance_schema.fields()),
+        "schema_metadata": {k.decode(): v.decode() for k, v in (at.schema.metadata or {}).items()},
+        "storage_version": at.data_storage_version,
+        "stable_row_ids": at.has_stable_row_ids,
+        "config": dict(at.config()),
+        "table_metadata": dict(at.metadata),
+        "indices": sorted({index["name"] for index in at.list_indices()}),
+        "fragments": [{"fragment": f.fragment_id, "physical_rows": f.physical_rows, "deleted_rows": f.num_deletions,
+                       "rows": f.count_rows(), "paths": [d.path for d in f.metadata.files],
+                       "deletion_file": None if f.deletion_file() is None else "bitmap" if f.deletion_file().endswith("bin") else "array"}
+                      for f in at.get_fragments()],
+    }
+
+
+def survey(uri, out):
+    """Every version of every branch: {label: {"facts", "time", and "rows" or "refused"}}; the rows with all system columns in out/LABEL.arrow,
+    labels as in history()."""
+    main, answers = lance.dataset(uri), {}
+    places = [("", main)] + [(branch + "@", main.checkout_version((branch, None))) for branch in _branches(main)]
+    for prefix, dataset in places:
+        for entry in dataset.versions():
+            label = f"{prefix}{entry['version']}"
+            # Opened anew: 8.0.0 remembers row ids by the fragment's id alone, over an overwrite too.
+            at = lance.dataset(uri, version=None if prefix else entry["version"])
+            at = at.checkout_version((prefix[:-1], entry["version"])) if prefix else at
+            path = os.path.join(out, label.replace("/", "%2F") + ".arrow")
+            rows, refused = _quietly(lambda: _save(at.to_table(columns=at.schema.names + SYSTEM), path))
+            answers[label] = {"facts": _facts(at), "time": entry["timestamp"].isoformat(), "rows": rows}
+            if refused:
+                answers[label]["refused"] = refused
+    return answers
+
+
+def touch(uri, ipc, branch=None, compact=True):
+    """Appends to, deletes from and compacts what Pennon wrote; the version that stands then."""
+    schema, batches = _read(ipc)
+    dataset = open_at(uri, branch=branch)
+    dataset = lance.write_dataset(pa.RecordBatchReader.from_batches(schema, batches), dataset, mode="append")
+    dataset.delete(f"{schema.names[0]} is null")
+    if compact:
+        dataset.optimize.compact_files(target_rows_per_fragment=100)
+    return dataset.version
+
+
+def rows_at(uri, out, version=None, branch=None):
+    """All columns and the system columns of a version, or of the newest one of a branch."""
+    at = open_at(uri, version, branch=branch)
+    return _save(at.to_table(columns=at.schema.names + SYSTEM), out)
+
+
+def optimize_indices(uri):
+    lance.dataset(uri).optimize.optimize_indices()
+    return sorted({index["name"] for index in lance.dataset(uri).list_indices()})
