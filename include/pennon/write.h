@@ -25,9 +25,11 @@ typedef struct pennon_pairs {
 
 /* What becomes of the URIs in a blob column (extension lance.blob.v2). */
 enum {
-    PENNON_EXTERNAL_BLOBS_IN_BASES = 0, /* kept as references when they lie under a base path of the dataset that is no dataset itself, else INVALID_ARGUMENT */
-    PENNON_EXTERNAL_BLOBS_ANYWHERE = 1, /* kept as references; under no base as absolute URIs, which readers follow only when they are told to */
-    PENNON_EXTERNAL_BLOBS_COPY = 2      /* their bytes are read and stored in the dataset */
+    PENNON_EXTERNAL_BLOBS_IN_BASES =
+        0, /* kept as references when they lie under a base path of the dataset that is no dataset itself, else INVALID_ARGUMENT */
+    PENNON_EXTERNAL_BLOBS_ANYWHERE =
+        1, /* kept as references; under no base as absolute URIs, which readers follow only when they are told to */
+    PENNON_EXTERNAL_BLOBS_COPY = 2 /* their bytes are read and stored in the dataset */
 };
 
 /* A blob column is, up to version 2.1, large_binary with the field metadata lance-encoding:blob, and from 2.2 on the extension lance.blob.v2 over

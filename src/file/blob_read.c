@@ -19,7 +19,7 @@
 
 #include <stdlib.h>
 
-#define REQUEST_MAX ((uint64_t)16 << 20) /* bytes of a shared request */
+#define REQUEST_MAX ((uint64_t)16 << 20)  /* bytes of a shared request */
 #define WINDOW_BYTES ((uint64_t)16 << 20) /* of shared requests in flight for one object */
 #define WINDOW_REQUESTS 64u
 
@@ -220,7 +220,8 @@ static pennon_status check_ranges(const struct blobs *b, const struct object *o,
         if (one->place == PLACE_EXTERNAL && one->size == 0 && one->offset <= o->size) one->size = o->size - one->offset;
         if (range_inside(one->offset, one->size, o->size)) continue;
         (void)error_set(err, PENNON_CORRUPT,
-                        "column '%s', row %" PRIu64 " of the batch: a blob of %" PRIu64 " bytes at %" PRIu64 " of '%s', which has %" PRIu64,
+                        "column '%s', row %" PRIu64 " of the batch: a blob of %" PRIu64 " bytes at %" PRIu64
+                        " of '%s', which has %" PRIu64,
                         b->field->name, one->row, one->size, one->offset, o->path, o->size);
         return error_where(err, NULL, o->path, PENNON_NOWHERE, PENNON_NOWHERE, PENNON_NOWHERE);
     }
@@ -332,7 +333,8 @@ static pennon_status place_values(struct blobs *b, pennon_error *err)
 }
 
 static pennon_status read_column(const struct call *c, struct file_reader *r, const struct file_projection *p,
-                                 const struct field *field, const struct ArrowArray *column, struct ArrowArray *out, pennon_error *err)
+                                 const struct field *field, const struct ArrowArray *column, struct ArrowArray *out,
+                                 pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct blobs b = {.c = c, .r = r, .p = p, .field = field, .column = column};
@@ -374,8 +376,8 @@ static pennon_status read_node(const struct call *c, struct file_reader *r, cons
     return PENNON_OK;
 }
 
-pennon_status blob_bytes_read(const struct call *c, struct file_reader *r, const struct file_projection *p, struct ArrowArray *batch,
-                              pennon_error *err)
+pennon_status blob_bytes_read(const struct call *c, struct file_reader *r, const struct file_projection *p,
+                              struct ArrowArray *batch, pennon_error *err)
 {
     for (uint32_t i = 0; i < p->n_nodes; i++) TRY_RETURN(read_node(c, r, p, &p->nodes[i], batch->children[i], err));
     return PENNON_OK;
@@ -417,14 +419,15 @@ static pennon_status check_whole(const struct object *o, pennon_error *err)
 {
     for (size_t i = 0; i < o->n; i++) {
         if (!o->pieces[i].whole || o->pieces[i].size == o->size) continue;
-        (void)error_set(err, PENNON_CORRUPT, "the blob file '%s' has %" PRIu64 " bytes where its row says %" PRIu64, o->path, o->size,
-                        o->pieces[i].size);
+        (void)error_set(err, PENNON_CORRUPT, "the blob file '%s' has %" PRIu64 " bytes where its row says %" PRIu64, o->path,
+                        o->size, o->pieces[i].size);
         return error_where(err, NULL, o->path, PENNON_NOWHERE, PENNON_NOWHERE, PENNON_NOWHERE);
     }
     return PENNON_OK;
 }
 
-static pennon_status check_column(struct blob_check *k, const struct field *field, const struct ArrowArray *column, pennon_error *err)
+static pennon_status check_column(struct blob_check *k, const struct field *field, const struct ArrowArray *column,
+                                  pennon_error *err)
 {
     struct blobs b = {.c = k->c, .r = k->r, .p = k->p, .field = field, .column = column};
     pennon_status st = open_blobs(&b, err);
@@ -448,11 +451,11 @@ static pennon_status check_column(struct blob_check *k, const struct field *fiel
     return st;
 }
 
-static pennon_status check_node(struct blob_check *k, const struct file_node *node, const struct ArrowArray *array, pennon_error *err)
+static pennon_status check_node(struct blob_check *k, const struct file_node *node, const struct ArrowArray *array,
+                                pennon_error *err)
 {
     if (node->is_leaf) return field_has_blob(node->field) ? check_column(k, node->field, array, err) : PENNON_OK;
-    for (uint32_t i = 0; i < node->n_children; i++)
-        TRY_RETURN(check_node(k, &node->children[i], array->children[i], err));
+    for (uint32_t i = 0; i < node->n_children; i++) TRY_RETURN(check_node(k, &node->children[i], array->children[i], err));
     return PENNON_OK;
 }
 

@@ -7,8 +7,8 @@
 
 /* Replace the descriptors of every blob column in `batch`, a result of file_assemble, by large_binary arrays. CORRUPT: a range outside of its file, an
  * unknown kind, a sidecar that is missing; errors name the file. OVER_BUDGET when the values do not fit: ask for fewer rows. */
-pennon_status blob_bytes_read(const struct call *c, struct file_reader *r, const struct file_projection *p, struct ArrowArray *batch,
-                              pennon_error *err) CHECKED;
+pennon_status blob_bytes_read(const struct call *c, struct file_reader *r, const struct file_projection *p,
+                              struct ArrowArray *batch, pennon_error *err) CHECKED;
 
 /* What a walk over a file has said already. */
 struct blob_check {

@@ -23,7 +23,7 @@
 
 #define FILE_SUFFIX ".lance"
 #define EMPTY_POSITION 64u
-#define COPY_BYTES ((uint64_t)4 << 20) /* of an external blob at once */
+#define COPY_BYTES ((uint64_t)4 << 20)    /* of an external blob at once */
 #define URI_BYTES_MAX ((size_t)INT32_MAX) /* of the values of one batch: 32-bit offsets */
 
 enum { KIND_INLINE, KIND_PACKED, KIND_DEDICATED, KIND_EXTERNAL };
@@ -187,7 +187,8 @@ static pennon_status open_source(const struct call *c, struct bytes uri, bool ra
     TRY(store_head(c, s->store, s->path, &info, err));
     if (!ranged) s->size = info.size;
     if (!range_inside(s->position, s->size, info.size))
-        FAIL(PENNON_INVALID_ARGUMENT, "%" PRIu64 " bytes at %" PRIu64 " of '%s', which has %" PRIu64, s->size, s->position, text, info.size);
+        FAIL(PENNON_INVALID_ARGUMENT, "%" PRIu64 " bytes at %" PRIu64 " of '%s', which has %" PRIu64, s->size, s->position, text,
+             info.size);
 done:
     mem_free(c->mem, text);
     return st;
@@ -367,8 +368,8 @@ static pennon_status read_range(const struct blob_input *in, uint64_t slot, uint
 }
 
 /* A value that lies outside: its bytes are copied, or a reference is kept, whose text is appended to `uris`. */
-static pennon_status put_external(struct blob_input *in, const struct blob_thresholds *t, uint64_t slot, struct bytes uri, bool ranged,
-                                  struct descriptor *d, struct buf *uris, pennon_error *err)
+static pennon_status put_external(struct blob_input *in, const struct blob_thresholds *t, uint64_t slot, struct bytes uri,
+                                  bool ranged, struct descriptor *d, struct buf *uris, pennon_error *err)
 {
     const struct file_writer_options *o = &in->w->options;
     struct source s = {0};
@@ -448,7 +449,8 @@ static pennon_status new_descriptors(uint64_t n, struct mem *m, struct ArrowArra
         TRY_RETURN(array_new(child, text ? 3 : 2, 0, m, err));
         child->length = (int64_t)n;
         size_t bytes;
-        if (size_mul_overflows((size_t)n + text, widths[i], &bytes)) return error_set(err, PENNON_OVER_BUDGET, "a batch of %" PRIu64 " blobs", n);
+        if (size_mul_overflows((size_t)n + text, widths[i], &bytes))
+            return error_set(err, PENNON_OVER_BUDGET, "a batch of %" PRIu64 " blobs", n);
         buffers[i] = array_make_buffer(child, 1, bytes, err);
         if (!buffers[i]) return err->code;
         memset(buffers[i], 0, bytes);
@@ -482,8 +484,8 @@ done:
     return st;
 }
 
-pennon_status blob_column_take(const struct call *c, struct file_writer *w, const struct column_writer *col, struct ArrowArray *batch,
-                               pennon_error *err)
+pennon_status blob_column_take(const struct call *c, struct file_writer *w, const struct column_writer *col,
+                               struct ArrowArray *batch, pennon_error *err)
 {
     struct blob_input in = {.c = c, .w = w, .col = col};
     struct ArrowArray light = {0};

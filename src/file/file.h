@@ -74,8 +74,8 @@ pennon_status file_inspect_json(const struct call *c, struct file_reader *r, str
 /* Walk every byte: structure, pages, values, sidecars of blobs. Calls `finding` for each fault (message, column, page, offset) and goes on; fails only
  * on I/O. External blobs are looked for through `external`, which may be NULL: then they are not looked for. */
 typedef void (*finding_fn)(void *ctx, const pennon_error *finding);
-pennon_status file_verify(const struct call *c, struct file_reader *r, blob_locate_fn external, void *external_ctx, finding_fn finding,
-                          void *ctx, pennon_error *err) CHECKED;
+pennon_status file_verify(const struct call *c, struct file_reader *r, blob_locate_fn external, void *external_ctx,
+                          finding_fn finding, void *ctx, pennon_error *err) CHECKED;
 
 /* ---- writing ---- */
 
@@ -87,14 +87,14 @@ typedef pennon_status (*blob_reference_fn)(void *ctx, const struct call *c, stru
                                            pennon_error *err);
 
 struct file_writer_options {
-    uint32_t version;        /* STORAGE_2_0, 2_1, 2_2 */
-    uint64_t page_bytes;     /* buffered Arrow bytes of a column that make a page; 0 = 8 MiB */
-    uint64_t max_page_bytes; /* 2.0: cut; 0 = 32 MiB */
-    bool allow_loss;         /* 2.0: nulls of structs are dropped, else INVALID_ARGUMENT */
+    uint32_t version;                 /* STORAGE_2_0, 2_1, 2_2 */
+    uint64_t page_bytes;              /* buffered Arrow bytes of a column that make a page; 0 = 8 MiB */
+    uint64_t max_page_bytes;          /* 2.0: cut; 0 = 32 MiB */
+    bool allow_loss;                  /* 2.0: nulls of structs are dropped, else INVALID_ARGUMENT */
     bool copy_external;               /* blob v2: the bytes of external blobs are read and written as any others */
     blob_reference_fn blob_reference; /* blob v2: references to external blobs; NULL = they are refused */
     void *blob_reference_ctx;
-    uint64_t pack_bytes;              /* blob v2: of a pack file at most; 0 = as the column's metadata say, or 1 GiB */
+    uint64_t pack_bytes; /* blob v2: of a pack file at most; 0 = as the column's metadata say, or 1 GiB */
 };
 
 /* `schema` has ids; its metadata and field metadata go into the file. Retains it. NOT_SUPPORTED names field and type that the version cannot hold. */

@@ -85,7 +85,7 @@ struct file_projection {
     bool has_blobs;
     blob_locate_fn external; /* NULL = external blobs are refused */
     void *external_ctx;
-    bool no_external; /* external blobs are taken for empty: a walk over the file's own bytes */
+    bool no_external;        /* external blobs are taken for empty: a walk over the file's own bytes */
     struct file_node *nodes; /* top level */
     uint32_t n_nodes;
     uint32_t *leaf_columns; /* column of each leaf, in walk order */

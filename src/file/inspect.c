@@ -438,8 +438,8 @@ static pennon_status verify_places(struct verifying *v, pennon_error *err)
     return PENNON_OK;
 }
 
-pennon_status file_verify(const struct call *c, struct file_reader *r, blob_locate_fn external, void *external_ctx, finding_fn finding,
-                          void *ctx, pennon_error *err)
+pennon_status file_verify(const struct call *c, struct file_reader *r, blob_locate_fn external, void *external_ctx,
+                          finding_fn finding, void *ctx, pennon_error *err)
 {
     struct verifying v = {c, r, external, external_ctx, finding, ctx};
     const struct schema *schema = NULL;

@@ -278,9 +278,10 @@ static pennon_status check_blob_v2(const struct converting *c, const struct Arro
         good = good && (i >= 2 || arrow_schema_nullable(part));
     }
     if (good) return PENNON_OK;
-    return refuse(c, PENNON_INVALID_ARGUMENT,
-                  "a blob column (lance.blob.v2) is a struct of data: large_binary and uri: utf8, both nullable, or of data, uri, position: "
-                  "uint64 and size: uint64");
+    return refuse(
+        c, PENNON_INVALID_ARGUMENT,
+        "a blob column (lance.blob.v2) is a struct of data: large_binary and uri: utf8, both nullable, or of data, uri, position: "
+        "uint64 and size: uint64");
 }
 
 static pennon_status check_version(const struct converting *c, const struct ArrowSchema *a, const struct arrow_type *t)
@@ -341,7 +342,8 @@ static bool has_child_fields(const struct arrow_type *t, const struct ArrowSchem
 
 static pennon_status convert_field(struct converting *c, const struct ArrowSchema *a, struct field **out);
 
-static pennon_status convert_children(struct converting *c, const struct ArrowSchema *a, const struct arrow_type *t, struct field *f)
+static pennon_status convert_children(struct converting *c, const struct ArrowSchema *a, const struct arrow_type *t,
+                                      struct field *f)
 {
     struct blob_thresholds ignored;
     const char *outer = c->no_blobs;

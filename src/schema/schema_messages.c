@@ -225,8 +225,11 @@ static pennon_status write_descriptor(struct arena *a, struct field_message *lis
     static const struct {
         const char *name, *type;
         uint32_t encoding;
-    } parts[BLOB_DESCRIPTOR_PARTS] = {
-        {"kind", "uint8", 1}, {"position", "uint64", 1}, {"size", "uint64", 1}, {"blob_id", "uint32", 1}, {"blob_uri", "string", 2}};
+    } parts[BLOB_DESCRIPTOR_PARTS] = {{"kind", "uint8", 1},
+                                      {"position", "uint64", 1},
+                                      {"size", "uint64", 1},
+                                      {"blob_id", "uint32", 1},
+                                      {"blob_uri", "string", 2}};
     static const char *const keys[] = {KEY_BLOB, KEY_PACKED};
     struct field_message *m = &list[*at - 1];
     m->extension_name = bytes_of(NULL, 0);

@@ -370,8 +370,8 @@ static bool is_below(const char *path, const char *folder, const char **rest)
 }
 
 /* Does the place lie in the table, or under one of its bases that the rule lets be used? */
-static pennon_status inside_table(const struct call *c, struct snapshot *s, const pennon_store *store, const char *path, bool *inside,
-                                  pennon_error *err)
+static pennon_status inside_table(const struct call *c, struct snapshot *s, const pennon_store *store, const char *path,
+                                  bool *inside, pennon_error *err)
 {
     const char *rest;
     *inside = store_same(store, s->at.store) && is_below(path, s->at.path, &rest);
@@ -418,8 +418,8 @@ done:
 }
 
 /* A path below a base. */
-static pennon_status locate_below(const struct call *c, struct snapshot *s, uint32_t base_id, const char *name, pennon_store **store,
-                                  char **path, pennon_error *err)
+static pennon_status locate_below(const struct call *c, struct snapshot *s, uint32_t base_id, const char *name,
+                                  pennon_store **store, char **path, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     uint32_t base = 0;
@@ -486,8 +486,8 @@ static pennon_status append_url(const char *uri, struct buf *stored, pennon_erro
 {
     const char *path = strstr(uri, "://");
     if (path == NULL) {
-        return error_set(err, PENNON_INVALID_ARGUMENT, "external blob '%.512s' lies under no base of the table and is no absolute URI",
-                         uri);
+        return error_set(err, PENNON_INVALID_ARGUMENT,
+                         "external blob '%.512s' lies under no base of the table and is no absolute URI", uri);
     }
     for (const char *at = path + 3; at != NULL; at = strchr(at + 1, '/')) {
         const char *seg = *at == '/' ? at + 1 : at;
@@ -516,8 +516,10 @@ pennon_status external_blob_reference(const struct call *c, struct snapshot *s, 
     st = store_resolve(c, text, &store, &path, err);
     if (st == PENNON_OK) TRY(find_holder(c, s, store, path, base_id, stored, err));
     /* A scheme that is not known here can still be referred to. */
-    if (st == PENNON_NOT_SUPPORTED && outside) pennon_error_clear(err);
-    else TRY(st);
+    if (st == PENNON_NOT_SUPPORTED && outside)
+        pennon_error_clear(err);
+    else
+        TRY(st);
     if (*base_id != 0) goto done;
     if (!outside) {
         (void)error_set(err, PENNON_INVALID_ARGUMENT,

@@ -136,8 +136,7 @@ static void read_table(struct world *w, int64_t *rows, int64_t *sum)
     struct column_plan *plan;
     struct ArrowArrayStream stream;
     struct ArrowArray batch;
-    assert_int_equal(column_plan_new(s, NULL, 0, true, false, false, BLOB_AS_BYTES, false, w->c.mem, &plan, &w->err),
-                     PENNON_OK);
+    assert_int_equal(column_plan_new(s, NULL, 0, true, false, false, BLOB_AS_BYTES, false, w->c.mem, &plan, &w->err), PENNON_OK);
     const struct fragment *fragments[64];
     assert_true(s->n_fragments <= 64);
     for (size_t i = 0; i < s->n_fragments; i++) fragments[i] = &s->fragments[i];
@@ -170,7 +169,7 @@ struct scenario {
 };
 
 static const struct scenario scenarios[] = {
-    {PENNON_WRITE_CREATE, false, -1, 0, 20, 2190, false}, {PENNON_WRITE_APPEND, true, 10, 45, 30, 2235, false},
+    {PENNON_WRITE_CREATE, false, -1, 0, 20, 2190, false},    {PENNON_WRITE_APPEND, true, 10, 45, 30, 2235, false},
     {PENNON_WRITE_OVERWRITE, true, 10, 45, 20, 2190, false}, {PENNON_WRITE_CREATE, false, -1, 0, 20, 2190, true},
     {PENNON_WRITE_APPEND, true, 10, 45, 30, 2235, true},
 };

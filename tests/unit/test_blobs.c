@@ -164,7 +164,7 @@ static uint64_t findings_of(struct world *w, const char *uri)
     return n;
 }
 
-static const struct row ROWS[] = {{0, NULL}, {3, NULL}, {-1, NULL}, {8, NULL},  {9, NULL},  {32, NULL}, {33, NULL},
+static const struct row ROWS[] = {{0, NULL}, {3, NULL},  {-1, NULL}, {8, NULL},  {9, NULL},  {32, NULL}, {33, NULL},
                                   {0, NULL}, {24, NULL}, {40, NULL}, {-1, NULL}, {31, NULL}, {1, NULL}};
 
 static void test_file_blobs__places(void **state)
@@ -174,8 +174,8 @@ static void test_file_blobs__places(void **state)
         uint8_t kind;
         uint64_t position;
         uint32_t id;
-    } want[] = {{0, 64, 0}, {0, 0, 0}, {0, 0, 0}, {0, 64, 0}, {1, 0, 1}, {1, 9, 1}, {2, 0, 2},
-                {0, 128, 0}, {1, 0, 3}, {2, 0, 4}, {0, 0, 0}, {1, 24, 3}, {0, 128, 0}};
+    } want[] = {{0, 64, 0},  {0, 0, 0}, {0, 0, 0}, {0, 64, 0}, {1, 0, 1},  {1, 9, 1},  {2, 0, 2},
+                {0, 128, 0}, {1, 0, 3}, {2, 0, 4}, {0, 0, 0},  {1, 24, 3}, {0, 128, 0}};
     static const struct {
         const char *name;
         uint64_t size;
@@ -269,7 +269,8 @@ struct lie {
 static uint8_t *find_descriptor(uint8_t *file, size_t size, uint64_t bytes, uint8_t kind)
 {
     for (size_t i = 0; i + 25 <= size; i++) {
-        if (file[i] == kind && load_u64(file + i + 9) == bytes && load_u32(file + i + 21) == 0 && load_u64(file + i + 1) < 1000) return file + i;
+        if (file[i] == kind && load_u64(file + i + 9) == bytes && load_u32(file + i + 21) == 0 && load_u64(file + i + 1) < 1000)
+            return file + i;
     }
     fail_msg("no descriptor of %llu bytes", (unsigned long long)bytes);
     return NULL;
@@ -349,7 +350,8 @@ static void test_file_blobs__budget(void **state)
     o.call = &w->call;
     o.version = "2.2";
     for (int64_t i = 0; i < 100; i++) {
-        fine(w, arrow_schema_from_text(bytes_str("struct<b: struct<data: large_binary, uri: string>>"), "", w->mem, &schema, &w->err));
+        fine(w,
+             arrow_schema_from_text(bytes_str("struct<b: struct<data: large_binary, uri: string>>"), "", w->mem, &schema, &w->err));
         mark(w, schema.children[0]);
         if (!out) fine(w, pennon_file_writer_open(URI, &schema, &o, &out, &w->err));
         struct builder *b = builder_new(&schema, w->mem, &w->err);

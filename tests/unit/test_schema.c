@@ -398,7 +398,8 @@ static void test_schema_blob__thresholds(void **state)
             continue;
         }
         assert_ok(f, field_blob_thresholds(s->fields[0], &got, &f->err));
-        assert_true(got.inline_max == cases[i].want.inline_max && got.dedicated == cases[i].want.dedicated && got.pack == cases[i].want.pack);
+        assert_true(got.inline_max == cases[i].want.inline_max && got.dedicated == cases[i].want.dedicated &&
+                    got.pack == cases[i].want.pack);
         schema_release(s);
     }
 }
@@ -410,12 +411,14 @@ static void test_schema_blob__append(void **state)
     static const struct {
         const char *have, *given; /* NULL = none */
         bool good;
-    } cases[] = {{"10", NULL, true}, {"10", "10", true}, {"10", "010", true}, {"10", "11", false}, {NULL, "65536", true}, {NULL, "1", false}};
+    } cases[] = {{"10", NULL, true},  {"10", "10", true},    {"10", "010", true},
+                 {"10", "11", false}, {NULL, "65536", true}, {NULL, "1", false}};
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         const char *const have[][2] = {{"ARROW:extension:name", "lance.blob.v2"}, {key, cases[i].have}};
         const char *const given[][2] = {{"ARROW:extension:name", "lance.blob.v2"}, {key, cases[i].given}};
         pennon_status st;
-        struct schema *plain = with_metadata(f, BLOB_TYPE, cases[i].have ? 2 : 1, have, STORAGE_2_2, &st), *table = NULL, *out = NULL;
+        struct schema *plain = with_metadata(f, BLOB_TYPE, cases[i].have ? 2 : 1, have, STORAGE_2_2, &st), *table = NULL,
+                      *out = NULL;
         assert_ok(f, schema_assign_ids(f->mem, plain, 5, &table, &f->err));
         struct schema *data = with_metadata(f, BLOB_TYPE_RANGED, cases[i].given ? 2 : 1, given, STORAGE_2_2, &st);
         assert_int_equal(st, PENNON_OK);

@@ -612,7 +612,8 @@ static void test_table_places__external_rule(void **state)
 /* A table with base 3 "memory://other/u", opened by a rule. */
 static struct snapshot *open_with_base(struct table_fixture *t, const struct external_rule *rule)
 {
-    struct base_path_message bases[] = {{.id = 3, .path = bytes_str("memory://other/u")}, {.id = 4, .path = bytes_str("memory://other/u/in")}};
+    struct base_path_message bases[] = {{.id = 3, .path = bytes_str("memory://other/u")},
+                                        {.id = 4, .path = bytes_str("memory://other/u/in")}};
     struct manifest_message m = plain_manifest(1);
     struct snapshot *s = NULL;
     m.base_paths = bases;
@@ -701,8 +702,8 @@ static void test_table_places__blob_references(void **state)
         struct buf stored;
         uint32_t base = 77;
         buf_init(&stored, t->base.mem, BUF_NO_LIMIT);
-        pennon_status st = external_blob_reference(&t->call, cases[i].table ? s : NULL, cases[i].outside, bytes_str(cases[i].uri), &base,
-                                                   &stored, &t->base.err);
+        pennon_status st = external_blob_reference(&t->call, cases[i].table ? s : NULL, cases[i].outside, bytes_str(cases[i].uri),
+                                                   &base, &stored, &t->base.err);
         if ((st == PENNON_OK) != (cases[i].stored != NULL)) fail_msg("case %zu: status %d %s", i, st, t->base.err.message);
         if (st == PENNON_OK) {
             assert_int_equal(base, cases[i].base);
