@@ -184,7 +184,12 @@ static pennon_status locate(const struct blobs *b, struct object *o, pennon_erro
     }
     if (first->place == PLACE_SIDECAR) {
         folder = file_sidecar_folder(m, b->r->path, err);
-        CHECK_FILE(folder, "a blob in a sidecar of a data file whose name does not end in .lance");
+        CHECK_FILE(folder || err->code != PENNON_INVALID_ARGUMENT,
+                   "a blob in a sidecar of a data file whose name does not end in .lance");
+        if (!folder) {
+            st = err->code;
+            goto done;
+        }
         TRY_NEW(o->path, file_sidecar_path(m, folder, first->id, err));
     } else {
         TRY_NEW(o->path, mem_strdup(m, b->r->path, err));

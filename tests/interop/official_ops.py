@@ -93,6 +93,11 @@ def blobs(uri, column, rows=None):
     return [None if blob is None else blob.readall().hex() for blob in found]
 
 
+def delete(uri, predicate):
+    lance.dataset(uri).delete(predicate)
+    return True
+
+
 def refuses(uri, ipc, out, storage, columns, **options):
     """Writes and reads back; raises what official raises. The table is left in place."""
     write(uri, ipc, storage=storage, columns=columns, **options)

@@ -361,6 +361,20 @@ def test_missing_and_short_sidecars_are_named(table):
     assert findings(table).count("is missing") == 3
 
 
+@releases
+def test_blobs_of_deleted_rows_are_not_read(who, table, oracles):
+    want = values(SIZES)
+    oracles.get(who).delete(uri=str(table), predicate="a in (1, 8, 12)")
+    left = [one for i, one in enumerate(want) if i not in (1, 8, 12)]
+    assert payloads(table) == left and official_payloads(oracles, who, table) == hexes(who, left)
+    assert pennon.take(table, columns=["b"], blobs="bytes", rows=[8, 0, 1]).column(0).to_pylist() == [left[8], left[0], left[1]]
+    lost = [path for path in (table / "data").glob("*/*.blob") if not path.name.startswith("10")]
+    assert len(lost) == 2  # the dedicated ones, of rows 8 and 12
+    for path in lost:
+        path.unlink()
+    assert payloads(table) == left
+
+
 def test_command_shows_blobs(table):
     (path,) = (table / "data").glob("*.lance")
     shown = pennon.as_json("inspect", path)
