@@ -54,6 +54,9 @@ static const struct option_spec specs[OPT_COUNT] = {
                         "write what the version cannot hold (2.0: nulls of structs) as the nearest thing"},
     [OPT_EXTERNAL] = {"external-paths", "RULE", OPTION_TEXT,
                       "same-store (default), all or none: places outside the table that it may read"},
+    [OPT_EXTERNAL_BLOBS] =
+        {"external-blobs", "RULE", OPTION_TEXT,
+         "URIs in blob columns: bases (default, kept under base paths only), anywhere (kept), copy (their bytes are stored)"},
 };
 
 /* ---- nearest names ---- */

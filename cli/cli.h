@@ -58,6 +58,7 @@ enum option_id {
     OPT_INPUT_FORMAT,
     OPT_ALLOW_LOSS,
     OPT_EXTERNAL,
+    OPT_EXTERNAL_BLOBS,
     OPT_COUNT
 };
 

@@ -23,6 +23,21 @@ static int write_mode(const struct args *a, int32_t *out)
     return usage_error("--mode takes create, append or overwrite, not '%s'", text);
 }
 
+static int write_external_blobs(const struct args *a, int32_t *out)
+{
+    static const char *const rules[] = {[PENNON_EXTERNAL_BLOBS_IN_BASES] = "bases",
+                                        [PENNON_EXTERNAL_BLOBS_ANYWHERE] = "anywhere",
+                                        [PENNON_EXTERNAL_BLOBS_COPY] = "copy"};
+    const char *text = a->options[OPT_EXTERNAL_BLOBS].text;
+    if (!text) return EXIT_OK;
+    for (int32_t i = 0; i < (int32_t)COUNT(rules); i++) {
+        if (strcmp(rules[i], text) != 0) continue;
+        *out = i;
+        return EXIT_OK;
+    }
+    return usage_error("--external-blobs takes bases, anywhere or copy, not '%s'", text);
+}
+
 static int write_durability(const struct args *a, pennon_call *call)
 {
     const char *text = a->options[OPT_SYNC].text;
@@ -220,6 +235,7 @@ static int run_write(const struct args *a)
     o.branch = x[OPT_BRANCH].text;
     if (x[OPT_MESSAGE].set) o.properties = &message;
     int code = write_mode(a, &o.mode);
+    if (code == EXIT_OK) code = write_external_blobs(a, &o.external_blobs);
     if (code == EXIT_OK) code = write_durability(a, &call);
     if (code == EXIT_OK) code = input_options(a, &call, &in);
     if (code == EXIT_OK) progress_begin(&call, "rows");
@@ -347,7 +363,7 @@ static int run_verify(const struct args *a)
 
 static const enum option_id write_option_ids[] = {OPT_MODE,      OPT_STORAGE,   OPT_ROWS_PER_FILE, OPT_BYTES_PER_FILE, OPT_STABLE,
                                                   OPT_SYNC,      OPT_BRANCH,    OPT_MESSAGE,       OPT_INPUT_FORMAT,   OPT_TYPES,
-                                                  OPT_DELIMITER, OPT_NO_HEADER, OPT_ALLOW_LOSS};
+                                                  OPT_DELIMITER, OPT_NO_HEADER, OPT_ALLOW_LOSS,    OPT_EXTERNAL_BLOBS};
 static const enum option_id verify_option_ids[] = {OPT_VERSION, OPT_TAG, OPT_BRANCH, OPT_AS_OF, OPT_EXTERNAL, OPT_FILE};
 
 const struct command command_write = {

@@ -32,9 +32,9 @@ typedef struct pennon_ids {
     const uint64_t *items;
 } pennon_ids;
 
-/* May a table reach out of itself: base paths and external blobs. */
+/* May a table reach out of itself: base paths and external blobs. What is refused is INVALID_ARGUMENT of kind ExternalPathRefused. */
 enum {
-    PENNON_EXTERNAL_SAME_STORE = 0, /* base paths on the table's own store */
+    PENNON_EXTERNAL_SAME_STORE = 0, /* base paths on the table's own store; external blobs in the table and under its base paths */
     PENNON_EXTERNAL_LIST = 1,       /* only below external_prefixes */
     PENNON_EXTERNAL_ALL = 2,
     PENNON_EXTERNAL_NONE = 3
@@ -99,7 +99,7 @@ enum {
 /* How blob columns are given. */
 enum {
     PENNON_BLOBS_DESCRIPTIONS = 0, /* struct<position, size> (v1), struct<kind, position, size, blob_id, blob_uri> (v2) */
-    PENNON_BLOBS_BYTES = 1         /* large_binary; v1 only */
+    PENNON_BLOBS_BYTES = 1         /* large_binary; external blobs as external_paths lets them be read */
 };
 
 typedef struct pennon_take_options {

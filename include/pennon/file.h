@@ -18,7 +18,7 @@ typedef struct pennon_file_options {
     const pennon_call *call;
     const pennon_names *columns; /* top-level names or dotted paths of structs; NULL = all */
     uint64_t batch_rows;         /* 0 = 8192 */
-    int32_t blobs;
+    int32_t blobs;               /* PENNON_BLOBS_; external blobs are NOT_SUPPORTED as bytes: their rule is the dataset's */
 } pennon_file_options;
 
 PENNON_EXPORT void pennon_file_options_init(pennon_file_options *options);
@@ -56,7 +56,8 @@ typedef struct pennon_file_writer_options {
 
 PENNON_EXPORT void pennon_file_writer_options_init(pennon_file_writer_options *options);
 
-/* A file at `uri` for batches of `schema` (a struct; only read during the call). Not thread safe. */
+/* A file at `uri` for batches of `schema` (a struct; only read during the call). With blob columns of version 2.2 the name has to end in ".lance": larger
+ * values go into files in a folder of that name without the end, which belong to the file. Not thread safe. */
 PENNON_EXPORT PENNON_CHECKED pennon_status pennon_file_writer_open(const char *uri, const struct ArrowSchema *schema,
                                                                    const pennon_file_writer_options *options,
                                                                    pennon_file_writer **out, pennon_error *err);

@@ -23,6 +23,21 @@ typedef struct pennon_pairs {
     const char *const *values;
 } pennon_pairs;
 
+/* What becomes of the URIs in a blob column (extension lance.blob.v2). */
+enum {
+    PENNON_EXTERNAL_BLOBS_IN_BASES =
+        0, /* kept as references when they lie under a base path of the dataset that is no dataset itself, else INVALID_ARGUMENT */
+    PENNON_EXTERNAL_BLOBS_ANYWHERE =
+        1, /* kept as references; under no base as absolute URIs, which readers follow only when they are told to */
+    PENNON_EXTERNAL_BLOBS_COPY = 2 /* their bytes are read and stored in the dataset */
+};
+
+/* A blob column is, up to version 2.1, large_binary with the field metadata lance-encoding:blob, and from 2.2 on the extension lance.blob.v2 over
+ * struct<data: large_binary, uri: utf8> or struct<data, uri, position: uint64, size: uint64>. A row has data or a uri, with position and size for a part
+ * of it; a row with neither is null. Where the bytes go is told by the field metadata lance-encoding:blob-inline-size-threshold (64 KiB: up to it in
+ * the data file), -dedicated-size-threshold (4 MiB: over it in a file of their own) and -pack-file-size-threshold (1 GiB); they are the
+ * dataset's on append. */
+
 typedef struct pennon_write_options {
     size_t struct_size;
     const pennon_call *call; /* progress counts rows written */
@@ -38,6 +53,8 @@ typedef struct pennon_write_options {
     uint32_t max_retries;           /* of the commit; 20 */
     const pennon_pairs *properties; /* of the transaction */
     const char *branch;             /* existing branch to write to; NULL = main */
+    int32_t external_blobs;         /* PENNON_EXTERNAL_BLOBS_ */
+    uint64_t blob_pack_bytes;       /* of a file of packed blobs at most; 0 = as the column's metadata says, or 1 GiB */
 } pennon_write_options;
 
 PENNON_EXPORT void pennon_write_options_init(pennon_write_options *options);

@@ -336,7 +336,7 @@ static pennon_status open_writer(struct pennon_file_writer *w, const char *uri, 
     TRY(schema_from_arrow(w->c.mem, schema, options.version, &plain, err));
     TRY(schema_assign_ids(w->c.mem, plain, 0, &w->schema, err));
     /* Batches come in the file's form: JSON as its stored bytes. */
-    TRY(schema_to_arrow(w->schema, SCHEMA_VIEW_FILE, BLOB_AS_BYTES, w->c.mem, &w->input, err));
+    TRY(schema_to_arrow(w->schema, SCHEMA_VIEW_FILE, BLOB_AS_INPUT, w->c.mem, &w->input, err));
     TRY(store_resolve(&w->c, uri, &store, &path, err));
     TRY(file_writer_open(&w->c, store, path, w->schema, &options, &w->writer, err));
 done:
@@ -469,7 +469,7 @@ pennon_status pennon_file_verify(pennon_file *f, const pennon_call *call, pennon
     struct api a;
     struct counted_finding counted = {finding, ctx, 0};
     pennon_status st = api_begin(&a, call, f, "file");
-    if (st == PENNON_OK) st = file_verify(&a.c, f->reader, count_finding, &counted, a.err);
+    if (st == PENNON_OK) st = file_verify(&a.c, f->reader, NULL, NULL, count_finding, &counted, a.err);
     if (n_findings) *n_findings = counted.n;
     return api_end(&a, st, err);
 }

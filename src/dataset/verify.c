@@ -81,7 +81,7 @@ static pennon_status verify_data_file(struct verifying *v, struct snapshot *s, s
         (void)error_where(err, NULL, f->path, PENNON_NOWHERE, PENNON_NOWHERE, PENNON_NOWHERE);
         st = report(v, st, NULL);
     }
-    if (st == PENNON_OK) st = file_verify(&v->a->c, r, found, v, err);
+    if (st == PENNON_OK) st = file_verify(&v->a->c, r, external_blob_locate, s, found, v, err);
     file_reader_release(r);
     return st;
 }

@@ -10,6 +10,12 @@
 #define BYTES_PER_FILE_DEFAULT ((uint64_t)90 << 30)
 #define FRAGMENTS_MAX ((size_t)1 << 24)
 
+/* A data file that is there, for removing it. */
+struct written_path {
+    char *path;
+    uint32_t n_sidecars;
+};
+
 struct writing {
     struct call *c;
     const pennon_write_options *o;
@@ -30,7 +36,7 @@ struct writing {
     struct arena arena;
     struct fragment_message *fragments;
     size_t n_fragments, cap_fragments;
-    char **paths;
+    struct written_path *paths;
     size_t n_paths, cap_paths;
 };
 
@@ -125,12 +131,25 @@ done:
 
 /* ---- files ---- */
 
+static pennon_status blob_reference(void *ctx, const struct call *c, struct bytes uri, uint32_t *base_id, struct buf *stored,
+                                    pennon_error *err)
+{
+    struct writing *w = ctx;
+    bool outside = w->o->external_blobs == PENNON_EXTERNAL_BLOBS_ANYWHERE;
+    return external_blob_reference(c, w->read, outside, uri, base_id, stored, err);
+}
+
 static pennon_status open_file(struct writing *w, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct mem *m = w->c->mem;
     char *folder = NULL;
-    struct file_writer_options o = {.version = w->version, .allow_loss = w->o->allow_loss};
+    struct file_writer_options o = {.version = w->version,
+                                    .allow_loss = w->o->allow_loss,
+                                    .blob_reference = blob_reference,
+                                    .blob_reference_ctx = w,
+                                    .copy_external = w->o->external_blobs == PENNON_EXTERNAL_BLOBS_COPY,
+                                    .pack_bytes = w->o->blob_pack_bytes};
     TRY(data_file_name(w->file_name, err));
     TRY_NEW(folder, store_join(m, w->read ? w->read->at.path : w->at.path, "data", err));
     TRY_NEW(w->file_path, store_join(m, folder, w->file_name, err));
@@ -153,7 +172,7 @@ static pennon_status close_file(struct writing *w, pennon_error *err)
     st = file_writer_finish(w->c, file, &done_file, err);
     file = NULL;
     if (st != PENNON_OK) goto done;
-    w->paths[w->n_paths++] = w->file_path;
+    w->paths[w->n_paths++] = (struct written_path){w->file_path, done_file.n_sidecars};
     w->file_path = NULL;
     struct data_file_message *f;
     TRY_NEW(f, arena_calloc(&w->arena, 1, sizeof *f, err));
@@ -189,7 +208,8 @@ static void remove_files(struct writing *w)
     c.deadline_ns = INT64_MAX;
     for (size_t i = 0; i < w->n_paths; i++) {
         /* Best effort: what stays is unreferenced, and cleanup finds it. */
-        if (store_delete(&c, w->at.store, w->paths[i], &ignored) != PENNON_OK) pennon_error_clear(&ignored);
+        if (store_delete(&c, w->at.store, w->paths[i].path, &ignored) != PENNON_OK) pennon_error_clear(&ignored);
+        file_remove_sidecars(&c, w->at.store, w->paths[i].path, w->paths[i].n_sidecars);
     }
 }
 
@@ -364,7 +384,7 @@ static void writing_end(struct writing *w)
 {
     struct mem *m = w->c->mem;
     file_writer_abort(w->file);
-    for (size_t i = 0; i < w->n_paths; i++) mem_free(m, w->paths[i]);
+    for (size_t i = 0; i < w->n_paths; i++) mem_free(m, w->paths[i].path);
     mem_free(m, w->paths);
     mem_free(m, w->file_path);
     mem_free(m, w->fragments);
@@ -382,6 +402,8 @@ static pennon_status run_write(struct writing *w, struct ArrowArrayStream *data,
     const pennon_write_options *o = w->o;
     w->max_rows = o->max_rows_per_file ? o->max_rows_per_file : ROWS_PER_FILE_DEFAULT;
     w->max_bytes = o->max_bytes_per_file ? o->max_bytes_per_file : BYTES_PER_FILE_DEFAULT;
+    if (o->external_blobs < PENNON_EXTERNAL_BLOBS_IN_BASES || o->external_blobs > PENNON_EXTERNAL_BLOBS_COPY)
+        FAIL(PENNON_INVALID_ARGUMENT, "external_blobs %d is not one of the PENNON_EXTERNAL_BLOBS_ values", o->external_blobs);
     if (w->max_rows > UINT32_MAX) FAIL(PENNON_INVALID_ARGUMENT, "max_rows_per_file %" PRIu64 " is over 2^32 - 1", w->max_rows);
     if (w->read && (w->read->manifest.writer_feature_flags & ~WRITER_FLAGS_KNOWN)) {
         FAIL(PENNON_NOT_SUPPORTED, "writing to a dataset with the unknown writer feature flags %" PRIu64,

@@ -562,8 +562,10 @@ static pennon_status gather_blobs(struct arena *a, const struct array20_batch *b
     uint8_t *values = arena_calloc(a, (size_t)out->in.n + 1, 16, err);
     if (!values) return err->code;
     for (size_t b = 0; b < n; b++) {
+        const struct ArrowArray *array = batches[b].array;
+        const uint64_t *pairs = (const uint64_t *)array->buffers[1] + 2 * ((uint64_t)array->offset + batches[b].start);
         for (uint64_t i = 0; i < batches[b].count; i++, at++) {
-            const uint64_t *pair = batches[b].blobs + 2 * (batches[b].start + i);
+            const uint64_t *pair = pairs + 2 * i;
             bool null = !row_valid(out, at), empty = pair[1] == 0;
             store_u64(values + at * 16, null ? 1 : empty ? 0 : pair[0]);
             store_u64(values + at * 16 + 8, null ? 0 : pair[1]);

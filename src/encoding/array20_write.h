@@ -23,7 +23,6 @@ struct array20_batch {
     const struct ArrowArray *array;
     uint64_t start;
     uint64_t count;
-    const uint64_t *blobs; /* LEAF_BLOB: (position, size) of each slot of the array; else NULL */
 };
 
 /* INVALID_ARGUMENT: nulls that would be lost. NOT_SUPPORTED: keys of a dictionary that cannot name the null item, packed children without a fixed

@@ -20,7 +20,6 @@ struct level_source {
     bool large;              /* lists: 8-byte offsets */
     uint32_t dimension;      /* ROLE_FSL */
     bool all_null;           /* arrays of type null */
-    bool own_nulls;          /* nulls of the struct above are no nulls of this layer (blob v2 descriptors) */
     uint64_t offset;         /* of the Arrow array */
     const uint8_t *validity; /* bit offset + slot; NULL = all valid */
     const void *offsets;     /* lists: entry offset + slot */

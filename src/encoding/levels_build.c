@@ -137,7 +137,7 @@ static pennon_status kinds_find(const struct level_chain *chains, size_t n_chain
     for (size_t c = 0; c < n_chains; c++) TRY(spans_add(l->mem, &outer, c, chains[c].first_row, chains[c].n_rows, err));
     for (uint32_t k = l->n_layers; k-- > 0;) {
         const struct level_source *any = &chains[0].sources[k];
-        bool has_null = pushed && !any->own_nulls, has_empty = false;
+        bool has_null = pushed, has_empty = false;
         inner.n = 0;
         for (size_t i = 0; i < outer.n; i++) {
             const struct level_source *s = &chains[outer.items[i].chain].sources[k];

@@ -408,10 +408,6 @@ static struct level_source source_make(const struct group *g, size_t batch, uint
     }
     if (layer == 0 && g->dictionary) s.validity = g->dictionary->validity[batch];
     if (spec->role == ROLE_LIST) s.offsets = array->buffers[1];
-    if (layer == 0 && g->column->blob_v2) {
-        s.own_nulls = true;
-        s.validity = NULL;
-    }
     return s;
 }
 
@@ -458,13 +454,14 @@ static pennon_status blob_gather(const struct group *g, struct arena *a, const s
     *out = (struct leaf_in){.type = g->column->type, .n = l->n_values, .values = to};
     uint64_t at = 0;
     for (size_t r = 0; r < l->n_ranges; r++) {
-        const uint64_t *pairs = g->batches[l->ranges[r].chain].blobs + 2 * l->ranges[r].start;
+        const struct ArrowArray *array = g->batches[l->ranges[r].chain].arrays[0];
+        const uint64_t *pairs = (const uint64_t *)array->buffers[1] + 2 * ((uint64_t)array->offset + l->ranges[r].start);
         for (uint64_t i = 0; i < l->ranges[r].count; i++, at++) {
             const uint16_t def = l->def ? l->def[at] : 0;
             const uint64_t position = def != 0 ? (uint64_t)def << 16 : pairs[2 * i];
             const uint64_t size = def != 0 ? 0 : pairs[2 * i + 1];
-            memcpy(to + at * 16, &position, 8);
-            memcpy(to + at * 16 + 8, &size, 8);
+            store_u64(to + at * 16, position);
+            store_u64(to + at * 16 + 8, size);
         }
     }
     return PENNON_OK;

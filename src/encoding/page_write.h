@@ -60,17 +60,13 @@ struct leaf_column {
     const struct layer_spec *specs; /* n_layers, leaf outward */
     uint32_t n_layers;
     const struct page_options *children; /* LEAF_PACKED: type->n_children entries, or NULL */
-    bool blob_v2; /* descriptors of blob v2: layers {descriptor, field}, arrays[0] has no nulls, arrays[1] the field's */
 };
 
-/* One batch of the column. Arrays are validated (FULL) and borrowed. */
+/* One batch of the column. Arrays are validated (FULL) and borrowed. LEAF_BLOB: two words a slot, position and size, in host order; nulls are ignored. */
 struct column_batch {
     const struct ArrowArray *const *arrays; /* n_layers: arrays[i] belongs to specs[i]; the last is the top-level array */
     uint64_t first_row;                     /* slots of the top-level array that belong to the page */
     uint64_t n_rows;
-    /* LEAF_BLOB: (position, size) of each slot of the leaf array, 2 * length values, nulls ignored; else NULL. arrays[0] gives
-     * the validity only. */
-    const uint64_t *blobs;
 };
 
 /* ---- the result ---- */

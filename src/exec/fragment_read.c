@@ -72,6 +72,7 @@ static pennon_status open_source(struct reading *rd, struct file_cache *fc, cons
     struct column_map map = {f->fields, f->columns, min_u64(f->n_fields, f->n_columns)};
     if (file_reader_version(src->reader) == STORAGE_LEGACY) map = (struct column_map){f->fields, NULL, f->n_fields};
     TRY_RETURN(file_projection_new(src->reader, src->schema, &map, rd->plan->blobs, m, &src->projection, err));
+    file_projection_external(src->projection, external_blob_locate, rd->s);
     src->arrow = file_projection_arrow(src->projection);
     uint64_t rows = file_reader_rows(src->reader);
     CHECK_FILE_RETURN(rd->f->physical_rows == UINT64_MAX || rows == rd->f->physical_rows,
@@ -458,6 +459,38 @@ done:
     return st;
 }
 
+/* Where values are large, or lie elsewhere, those of deleted rows are not read: the live rows become the rows to read. `out` is in c->mem. */
+static pennon_status only_live(struct reading *rd, const struct deletion_vector *dv, struct row_range **out, pennon_error *err)
+{
+    size_t cap = 0, n = 0;
+    *out = NULL;
+    rd->count = 0;
+    for (size_t i = 0; i < rd->n; i++) {
+        for (uint64_t row = rd->rows[i].start; row < rd->rows[i].end; row++) {
+            if (deletion_vector_contains(dv, (uint32_t)row)) continue;
+            rd->count++;
+            if (n && (*out)[n - 1].end == row) {
+                (*out)[n - 1].end++;
+                continue;
+            }
+            TRY_RETURN(mem_grow(rd->c->mem, out, &cap, n, sizeof **out, SIZE_MAX / 64, err));
+            (*out)[n++] = (struct row_range){row, row + 1};
+        }
+    }
+    rd->rows = *out;
+    rd->n = n;
+    return PENNON_OK;
+}
+
+static bool reads_blobs(const struct column_plan *p)
+{
+    if (p->blobs != BLOB_AS_BYTES) return false;
+    for (size_t i = 0; i < p->read->n_fields; i++) {
+        if (field_has_blob(p->read->fields[i])) return true;
+    }
+    return false;
+}
+
 pennon_status fragment_read(const struct call *c, struct file_cache *fc, struct snapshot *s, const struct fragment *f,
                             const struct column_plan *plan, const struct row_range *rows, size_t n, uint64_t first_live,
                             struct ArrowArray *out, pennon_error *err)
@@ -466,17 +499,22 @@ pennon_status fragment_read(const struct call *c, struct file_cache *fc, struct 
     struct reading rd = {.c = c, .s = s, .f = f, .plan = plan, .rows = rows, .n = n};
     struct ArrowArray columns = {0};
     struct deletion_vector *dv = NULL;
+    struct row_range *live = NULL;
+    bool early;
     out->release = NULL;
     for (size_t i = 0; i < n; i++) rd.count += rows[i].end - rows[i].start;
     TRY(fragment_deletions(c, s, f, &dv, err));
+    early = dv && reads_blobs(plan);
+    if (early) TRY(only_live(&rd, dv, &live, err));
     if (plan->plain) {
         TRY(read_columns(&rd, fc, out, err));
     } else {
         if (plan->read->n_fields) TRY(read_columns(&rd, fc, &columns, err));
         TRY(arrange(&rd, &columns, first_live, dv, out, err));
     }
-    if (dv) TRY(drop_deleted(&rd, dv, out, err));
+    if (dv && !early) TRY(drop_deleted(&rd, dv, out, err));
 done:
+    mem_free(c->mem, live);
     array_release(&columns);
     deletion_vector_release(dv);
     if (st != PENNON_OK) array_release(out);

@@ -43,12 +43,19 @@ struct column_map {
 struct file_projection;
 pennon_status file_projection_new(struct file_reader *r, struct schema *schema, const struct column_map *map,
                                   enum blob_handling blobs, struct mem *m, struct file_projection **out, pennon_error *err) CHECKED;
+/* Where an external blob lies: base id (0 = the URI stands alone) and URI as the descriptor has them, untrusted. The store is retained and the path is in
+ * c->mem, both for the caller. An error when the table may not reach there. */
+typedef pennon_status (*blob_locate_fn)(void *ctx, const struct call *c, uint32_t base_id, struct bytes uri, pennon_store **store,
+                                        char **path, pennon_error *err);
+/* How reads of the projection find external blobs; without it they are NOT_SUPPORTED. `ctx` must outlive the reads. */
+void file_projection_external(struct file_projection *p, blob_locate_fn fn, void *ctx);
 void file_projection_free(struct file_projection *p); /* NULL is allowed */
 /* Arrow schema of the arrays (a struct, SCHEMA_VIEW_FILE); borrowed. */
 const struct ArrowSchema *file_projection_arrow(const struct file_projection *p);
 
 /* Rows of sorted ranges that do not overlap, one array (a struct without nulls). INVALID_ARGUMENT (range past the end; kind "OffsetOverflow": ask for
- * fewer rows). Runs on up to c->threads. The array's memory is charged to c->mem. */
+ * fewer rows). Blobs as bytes are read from the data file, its sidecars, and where external ones lie. Runs on up to c->threads. The array's memory is
+ * charged to c->mem. */
 pennon_status file_read(const struct call *c, struct file_reader *r, const struct file_projection *p, const struct row_range *rows,
                         size_t n, struct ArrowArray *out, pennon_error *err) CHECKED;
 /* Bytes that a read of these rows would ask for; for planning batches. 0 = not known. */
@@ -64,26 +71,38 @@ pennon_status file_column_stats(const struct call *c, struct file_reader *r, uin
                                 pennon_error *err) CHECKED;
 /* The whole file as a JSON text: version, rows, schema, columns, pages, encodings, buffers. */
 pennon_status file_inspect_json(const struct call *c, struct file_reader *r, struct buf *out, pennon_error *err) CHECKED;
-/* Walk every byte: structure, pages, values. Calls `finding` for each fault (message, column, page, offset) and goes on; fails only on I/O. */
+/* Walk every byte: structure, pages, values, sidecars of blobs. Calls `finding` for each fault (message, column, page, offset) and goes on; fails only
+ * on I/O. External blobs are looked for through `external`, which may be NULL: then they are not looked for. */
 typedef void (*finding_fn)(void *ctx, const pennon_error *finding);
-pennon_status file_verify(const struct call *c, struct file_reader *r, finding_fn finding, void *ctx, pennon_error *err) CHECKED;
+pennon_status file_verify(const struct call *c, struct file_reader *r, blob_locate_fn external, void *external_ctx,
+                          finding_fn finding, void *ctx, pennon_error *err) CHECKED;
 
 /* ---- writing ---- */
 
 struct file_writer;
 
+/* An external blob in the data: the id of the base that it lies under (0 = none) and what the descriptor says, appended to `stored`: the path below the
+ * base, or the whole URI. An error when the table may not refer to it. */
+typedef pennon_status (*blob_reference_fn)(void *ctx, const struct call *c, struct bytes uri, uint32_t *base_id, struct buf *stored,
+                                           pennon_error *err);
+
 struct file_writer_options {
-    uint32_t version;        /* STORAGE_2_0, 2_1, 2_2 */
-    uint64_t page_bytes;     /* buffered Arrow bytes of a column that make a page; 0 = 8 MiB */
-    uint64_t max_page_bytes; /* 2.0: cut; 0 = 32 MiB */
-    bool allow_loss;         /* 2.0: nulls of structs are dropped, else INVALID_ARGUMENT */
+    uint32_t version;                 /* STORAGE_2_0, 2_1, 2_2 */
+    uint64_t page_bytes;              /* buffered Arrow bytes of a column that make a page; 0 = 8 MiB */
+    uint64_t max_page_bytes;          /* 2.0: cut; 0 = 32 MiB */
+    bool allow_loss;                  /* 2.0: nulls of structs are dropped, else INVALID_ARGUMENT */
+    bool copy_external;               /* blob v2: the bytes of external blobs are read and written as any others */
+    blob_reference_fn blob_reference; /* blob v2: references to external blobs; NULL = they are refused */
+    void *blob_reference_ctx;
+    uint64_t pack_bytes; /* blob v2: of a pack file at most; 0 = as the column's metadata say, or 1 GiB */
 };
 
 /* `schema` has ids; its metadata and field metadata go into the file. Retains it. NOT_SUPPORTED names field and type that the version cannot hold. */
 pennon_status file_writer_open(const struct call *c, pennon_store *store, const char *path, struct schema *schema,
                                const struct file_writer_options *o, struct file_writer **out, pennon_error *err) CHECKED;
-/* A batch of the schema's Arrow form (SCHEMA_VIEW_FILE, validated FULL), fields in the schema's order; moved, on failure too. Values are checked against
- * nullable = false. */
+/* A batch of the schema's Arrow form (SCHEMA_VIEW_FILE, BLOB_AS_INPUT, validated FULL), fields in the schema's order; moved, on failure too. Values are
+ * checked against nullable = false. Values of blobs are written at once: v2 also into sidecars, files in a folder named as the data file without
+ * ".lance", which a failure removes. INVALID_ARGUMENT names the column and value of a blob that is none. */
 pennon_status file_writer_write(const struct call *c, struct file_writer *w, struct ArrowArray *batch, pennon_error *err) CHECKED;
 pennon_status file_writer_add_buffer(const struct call *c, struct file_writer *w, struct bytes buffer, uint32_t *index,
                                      pennon_error *err) CHECKED;
@@ -98,9 +117,12 @@ struct written_file {
     int32_t *fields; /* ids as DataFile.fields, in c->mem; free with mem_free */
     int32_t *columns;
     size_t n_fields;
+    uint32_t n_sidecars; /* blob files beside it, ids 1 … n_sidecars */
 };
 /* Ends the file and makes it visible; frees `w`, also on failure. */
 pennon_status file_writer_finish(const struct call *c, struct file_writer *w, struct written_file *out, pennon_error *err) CHECKED;
 void file_writer_abort(struct file_writer *w); /* NULL is allowed */
+/* Remove the sidecars 1 … n of the data file at `path`, best effort. */
+void file_remove_sidecars(const struct call *c, pennon_store *store, const char *path, uint32_t n);
 
 #endif

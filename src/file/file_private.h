@@ -81,6 +81,11 @@ struct file_projection {
     enum blob_handling blobs;
     int32_t first_id; /* 0.1: field id of the page table's first line; negative = as the file's own schema says */
     struct ArrowSchema arrow;
+    struct ArrowSchema decoded; /* what pages give: the same with descriptors of blobs */
+    bool has_blobs;
+    blob_locate_fn external; /* NULL = external blobs are refused */
+    void *external_ctx;
+    bool no_external;        /* external blobs are taken for empty: a walk over the file's own bytes */
     struct file_node *nodes; /* top level */
     uint32_t n_nodes;
     uint32_t *leaf_columns; /* column of each leaf, in walk order */
@@ -141,9 +146,9 @@ pennon_status legacy_open_page(struct file_reader *r, const struct file_column *
 pennon_status legacy_dictionary(const struct call *c, struct file_reader *r, const struct schema *schema, const struct field *f,
                                 struct arena *a, struct array20_items *out, pennon_error *err) CHECKED;
 
-/* Replace blob descriptors by their bytes. `column` is struct<position, size>; `out` large_binary. */
-pennon_status file_read_blobs(const struct call *c, struct file_reader *r, struct ArrowArray *column, struct ArrowArray *out,
-                              pennon_error *err) CHECKED;
+/* Folder of the sidecars of a data file; NULL with INVALID_ARGUMENT when the name does not end in ".lance". Path of one of them. In m. */
+char *file_sidecar_folder(struct mem *m, const char *path, pennon_error *err) CHECKED;
+char *file_sidecar_path(struct mem *m, const char *folder, uint32_t id, pennon_error *err) CHECKED;
 
 /* ---- many byte ranges of the file ---- */
 

@@ -1,6 +1,6 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /* Looking at a data file: column sizes, a JSON description, and the walk over every byte. */
-#include "file/file_private.h"
+#include "file/blob_read.h"
 
 #define VERIFY_ROWS 8192u
 
@@ -116,7 +116,7 @@ static pennon_status column_head(struct file_reader *r, uint32_t column, const s
     TRY(buf_printf(out, err, "{\"column\": %u, \"field\": ", column));
     TRY(f ? put_text(out, (const char *)name.data, err) : buf_printf(out, err, "null"));
     TRY(buf_printf(out, err, ", \"id\": %d, \"type\": ", f ? f->id : -1));
-    TRY(f ? put_text(out, f->logical_type, err) : buf_printf(out, err, "null"));
+    TRY(f ? put_text(out, f->kind == FIELD_BLOB_V2 ? "lance.blob.v2" : f->logical_type, err) : buf_printf(out, err, "null"));
 done:
     buf_free(&name);
     return st;
@@ -248,6 +248,45 @@ done:
     return st;
 }
 
+struct sidecar_list {
+    struct buf *out;
+    size_t n;
+    pennon_status st;
+    pennon_error *err;
+};
+
+static bool note_sidecar(void *ctx, const pennon_object_info *info)
+{
+    struct sidecar_list *l = ctx;
+    const char *name = strrchr(info->path, '/');
+    l->st = buf_printf(l->out, l->err, "%s{\"name\": ", l->n++ ? ", " : "");
+    if (l->st == PENNON_OK) l->st = put_text(l->out, name ? name + 1 : info->path, l->err);
+    if (l->st == PENNON_OK) l->st = buf_printf(l->out, l->err, ", \"size\": %" PRIu64 "}", info->size);
+    return l->st == PENNON_OK;
+}
+
+/* The files beside a data file that has blob v2 columns. */
+static pennon_status sidecars_json(const struct call *c, struct file_reader *r, const struct schema *schema, struct buf *out,
+                                   pennon_error *err)
+{
+    struct sidecar_list l = {.out = out, .err = err};
+    bool any = false;
+    for (size_t i = 0; schema && r->version >= STORAGE_2_2 && i < schema->n_fields; i++)
+        any = any || field_has_blob(schema->fields[i]);
+    if (!any) return PENNON_OK;
+    char *folder = file_sidecar_folder(c->mem, r->path, err);
+    if (!folder) {
+        pennon_error_clear(err);
+        return PENNON_OK;
+    }
+    pennon_status st = buf_printf(out, err, ", \"blob_files\": [");
+    if (st == PENNON_OK) st = store_list(c, r->store, folder, false, note_sidecar, &l, err);
+    if (st == PENNON_OK) st = l.st;
+    if (st == PENNON_OK) st = buf_printf(out, err, "]");
+    mem_free(c->mem, folder);
+    return st;
+}
+
 static pennon_status load_all(const struct call *c, struct file_reader *r, pennon_error *err)
 {
     uint32_t *all = mem_calloc(c->mem, (size_t)r->n_columns + 1, sizeof *all, err);
@@ -283,7 +322,9 @@ pennon_status file_inspect_json(const struct call *c, struct file_reader *r, str
         if (i) TRY(buf_printf(out, err, ", "));
         TRY(column_json(r, i, names.fields[i], out, err));
     }
-    TRY(buf_printf(out, err, "]}"));
+    TRY(buf_printf(out, err, "]"));
+    TRY(sidecars_json(c, r, schema, out, err));
+    TRY(buf_printf(out, err, "}"));
 done:
     mem_free(c->mem, names.fields);
     return st;
@@ -294,6 +335,8 @@ done:
 struct verifying {
     const struct call *c;
     struct file_reader *r;
+    blob_locate_fn external;
+    void *external_ctx;
     finding_fn finding;
     void *ctx;
 };
@@ -308,29 +351,62 @@ static pennon_status report(struct verifying *v, pennon_status st, pennon_error 
     return PENNON_OK;
 }
 
-/* Read all rows of one top-level field, in steps; after a fault the field is left. */
+/* Read all rows of a projection, in steps, and check the values; `check` (may be NULL) looks at the blobs of descriptors. Steps that do not fit the budget
+ * are halved. */
+static pennon_status verify_rows(struct verifying *v, const struct file_projection *p, struct blob_check *check, uint64_t *at,
+                                 pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    uint64_t step = VERIFY_ROWS;
+    while (*at < v->r->rows) {
+        struct row_range rows = {*at, min_u64(v->r->rows, *at + step)};
+        struct ArrowArray batch = {0};
+        TRY_RETURN(call_check(v->c, err));
+        st = file_read(v->c, v->r, p, &rows, 1, &batch, err);
+        if (st == PENNON_OVER_BUDGET && rows.end - rows.start > 1) {
+            pennon_error_clear(err);
+            step = (rows.end - rows.start) / 2;
+            continue;
+        }
+        if (st == PENNON_OK) st = array_validate(file_projection_arrow(p), &batch, ARRAY_VALIDATE_FULL, err);
+        if (st == PENNON_INVALID_ARGUMENT) st = err->code = PENNON_CORRUPT;
+        if (st == PENNON_OK && check) st = blob_check_batch(check, &batch, err);
+        array_release(&batch);
+        if (st != PENNON_OK) return st;
+        *at = rows.end;
+    }
+    return st;
+}
+
+static pennon_status verify_as(struct verifying *v, struct schema *one, enum blob_handling blobs, struct blob_check *check,
+                               pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    struct file_projection *p = NULL;
+    uint64_t at = 0;
+    TRY(file_projection_new(v->r, one, NULL, blobs, v->c->mem, &p, err));
+    file_projection_external(p, v->external, v->external_ctx);
+    p->no_external = blobs == BLOB_AS_BYTES;
+    if (check) check->p = p;
+    st = verify_rows(v, p, check, &at, err);
+    if (st != PENNON_OK) (void)error_prefix(err, "field '%s', rows from %" PRIu64, one->fields[0]->name, at);
+done:
+    file_projection_free(p);
+    return st;
+}
+
+/* One top-level field; after a fault it is left. Blobs are looked for first, all that are missing are named, and read when all are there. */
 static pennon_status verify_field(struct verifying *v, const struct schema *all, const struct field *f, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct schema *one = NULL;
-    struct file_projection *p = NULL;
+    /* Version 0.1 holds the bytes of blobs like any others. */
+    bool old = v->r->version == STORAGE_LEGACY, blobs = field_has_blob(f) && !old;
+    struct blob_check check = {.c = v->c, .r = v->r, .finding = v->finding, .ctx = v->ctx};
     TRY(schema_project_ids(v->c->mem, all, &f->id, 1, &one, err));
-    TRY(file_projection_new(v->r, one, NULL, BLOB_AS_BYTES, v->c->mem, &p, err));
-    for (uint64_t at = 0; at < v->r->rows; at += VERIFY_ROWS) {
-        struct row_range rows = {at, min_u64(v->r->rows, at + VERIFY_ROWS)};
-        struct ArrowArray batch = {0};
-        TRY(call_check(v->c, err));
-        TRY(file_read(v->c, v->r, p, &rows, 1, &batch, err));
-        st = array_validate(file_projection_arrow(p), &batch, ARRAY_VALIDATE_FULL, err);
-        array_release(&batch);
-        if (st != PENNON_OK) {
-            if (st == PENNON_INVALID_ARGUMENT) st = err->code = PENNON_CORRUPT;
-            (void)error_prefix(err, "field '%s', rows from %" PRIu64, f->name, at);
-            goto done;
-        }
-    }
+    TRY(verify_as(v, one, old ? BLOB_AS_BYTES : BLOB_AS_DESCRIPTOR, blobs ? &check : NULL, err));
+    if (blobs && check.n_findings == 0) TRY(verify_as(v, one, BLOB_AS_BYTES, NULL, err));
 done:
-    file_projection_free(p);
     schema_release(one);
     return report(v, st, err);
 }
@@ -362,9 +438,10 @@ static pennon_status verify_places(struct verifying *v, pennon_error *err)
     return PENNON_OK;
 }
 
-pennon_status file_verify(const struct call *c, struct file_reader *r, finding_fn finding, void *ctx, pennon_error *err)
+pennon_status file_verify(const struct call *c, struct file_reader *r, blob_locate_fn external, void *external_ctx,
+                          finding_fn finding, void *ctx, pennon_error *err)
 {
-    struct verifying v = {c, r, finding, ctx};
+    struct verifying v = {c, r, external, external_ctx, finding, ctx};
     const struct schema *schema = NULL;
     /* What can be known of a 0.1 file that does not say its schema was checked when it was opened. */
     if (r->version == STORAGE_LEGACY && !legacy_has_schema(r)) return PENNON_OK;

@@ -330,7 +330,10 @@ pennon_status file_projection_new(struct file_reader *r, struct schema *schema, 
     p->reader = file_reader_retain(r);
     p->schema = schema_retain(schema);
     p->blobs = blobs;
+    for (size_t i = 0; i < schema->n_fields && r->version != STORAGE_LEGACY; i++)
+        p->has_blobs = p->has_blobs || field_has_blob(schema->fields[i]);
     TRY(schema_to_arrow(schema, SCHEMA_VIEW_FILE, blobs, m, &p->arrow, err));
+    TRY(schema_to_arrow(schema, SCHEMA_VIEW_FILE, BLOB_AS_DESCRIPTOR, m, &p->decoded, err));
     TRY(build_nodes(p, map, err));
     *out = p;
     p = NULL;
@@ -346,6 +349,7 @@ void file_projection_free(struct file_projection *p)
 {
     if (!p) return;
     arrow_schema_release(&p->arrow);
+    arrow_schema_release(&p->decoded);
     schema_release(p->schema);
     file_reader_release(p->reader);
     struct mem *m = p->mem;
@@ -354,6 +358,12 @@ void file_projection_free(struct file_projection *p)
     arena_reset(&p->arena);
     mem_free(m, p);
     mem_release(m);
+}
+
+void file_projection_external(struct file_projection *p, blob_locate_fn fn, void *ctx)
+{
+    p->external = fn;
+    p->external_ctx = ctx;
 }
 
 const struct ArrowSchema *file_projection_arrow(const struct file_projection *p) { return &p->arrow; }
@@ -408,7 +418,7 @@ pennon_status file_assemble(const struct file_projection *p, struct leaf_out *le
     out->length = (int64_t)rows;
     for (uint32_t i = 0; i < p->n_nodes; i++) {
         /* Descriptors first; bytes of blobs, where wanted, are read from them later. */
-        TRY(assemble(p, &p->nodes[i], p->arrow.children[i], leaves, m, out->children[i], err));
+        TRY(assemble(p, &p->nodes[i], p->decoded.children[i], leaves, m, out->children[i], err));
         CHECK_FILE((uint64_t)out->children[i]->length == rows,
                    "column of field '%s' has %" PRId64 " rows where %" PRIu64 " were expected", p->nodes[i].field->name,
                    out->children[i]->length, rows);

@@ -6,7 +6,7 @@
  *   3  decode every leaf, assemble the nested arrays
  *
  * Source: spec file-format 12. */
-#include "file/file_private.h"
+#include "file/blob_read.h"
 
 /* Rows of one page that are wanted. */
 struct page_use {
@@ -243,20 +243,6 @@ done:
     return st;
 }
 
-/* Blob v1 columns wanted as bytes: the descriptors are replaced. */
-static pennon_status replace_blobs(const struct call *c, struct file_reader *r, const struct file_projection *p,
-                                   struct ArrowArray *batch, pennon_error *err)
-{
-    for (uint32_t i = 0; i < p->n_nodes; i++) {
-        if (p->nodes[i].field->kind != FIELD_BLOB_V1) continue;
-        struct ArrowArray bytes = {0};
-        TRY_RETURN(file_read_blobs(c, r, batch->children[i], &bytes, err));
-        array_release(batch->children[i]);
-        array_move(&bytes, batch->children[i]);
-    }
-    return PENNON_OK;
-}
-
 pennon_status file_read(const struct call *c, struct file_reader *r, const struct file_projection *p, const struct row_range *rows,
                         size_t n, struct ArrowArray *out, pennon_error *err)
 {
@@ -278,7 +264,7 @@ pennon_status file_read(const struct call *c, struct file_reader *r, const struc
     } else {
         st = read_pages(c, r, p, rows, n, count, out, err);
     }
-    if (st == PENNON_OK && p->blobs == BLOB_AS_BYTES && r->version != STORAGE_LEGACY) st = replace_blobs(c, r, p, out, err);
+    if (st == PENNON_OK && p->has_blobs && p->blobs == BLOB_AS_BYTES) st = blob_bytes_read(c, r, p, out, err);
     /* Consumers may believe that texts are UTF-8, and a file cannot be believed. */
     if (st == PENNON_OK) st = array_check_texts(&p->arrow, out, err);
     if (st != PENNON_OK && out->release) array_release(out);
@@ -302,48 +288,4 @@ uint64_t file_read_estimate(struct file_reader *r, const struct file_projection 
     }
     (void)pthread_mutex_unlock(&r->lock);
     return bytes < 1e18 ? (uint64_t)bytes : UINT64_MAX;
-}
-
-/* ---- blobs ---- */
-
-pennon_status file_read_blobs(const struct call *c, struct file_reader *r, struct ArrowArray *column, struct ArrowArray *out,
-                              pennon_error *err)
-{
-    pennon_status st = PENNON_OK;
-    struct fetch f;
-    uint64_t n = (uint64_t)column->length, total = 0;
-    const uint8_t *valid = column->null_count ? column->buffers[0] : NULL;
-    const uint64_t *position = column->children[0]->buffers[1], *size = column->children[1]->buffers[1];
-    fetch_init(&f, c->mem);
-    out->release = NULL;
-    TRY(array_new(out, 3, 0, c->mem, err));
-    out->length = column->length;
-    out->null_count = column->null_count;
-    uint64_t *offsets;
-    TRY_NEW(offsets, array_make_buffer(out, 1, (size_t)(n + 1) * 8, err));
-    offsets[0] = 0;
-    for (uint64_t i = 0; i < n; i++) {
-        uint64_t bytes = valid && !bit_get(valid, i) ? 0 : size[i];
-        CHECK_FILE(range_inside(position[i], bytes, r->size) || bytes == 0, "blob of %" PRIu64 " bytes at %" PRIu64, bytes,
-                   position[i]);
-        CHECK_FILE(!add_overflows(total, bytes, &total) && total <= (uint64_t)PTRDIFF_MAX, "blobs of more bytes than memory has");
-        offsets[i + 1] = total;
-        if (bytes) TRY(fetch_add(&f, position[i], bytes, err));
-    }
-    uint8_t *data;
-    TRY_NEW(data, array_make_buffer(out, 2, (size_t)total, err));
-    TRY(fetch_run(c, r, &f, err));
-    for (size_t i = 0, at = 0; i < f.n; i++) {
-        memcpy(data + at, f.bytes[i].data, f.bytes[i].size);
-        at += f.bytes[i].size;
-    }
-    if (valid) {
-        uint8_t *bits;
-        TRY_NEW(bits, array_make_buffer(out, 0, (size_t)bitmap_bytes(n), err));
-        memcpy(bits, valid, (size_t)bitmap_bytes(n));
-    }
-done:
-    fetch_free(&f);
-    if (st != PENNON_OK) array_release(out);
-    return st;
 }

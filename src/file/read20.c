@@ -494,7 +494,7 @@ pennon_status file_read_v20(const struct call *c, struct file_reader *r, const s
     TRY(pool_parallel(call_pool(c), c->threads, rd->n_nodes, decode_node, rd, err));
     TRY(array_new(out, 1, p->n_nodes, c->mem, err));
     for (size_t i = 0; i < n; i++) out->length += (int64_t)(rows[i].end - rows[i].start);
-    for (uint32_t i = 0; i < p->n_nodes; i++) TRY(assemble(rd, &next, p->arrow.children[i], out->children[i], err));
+    for (uint32_t i = 0; i < p->n_nodes; i++) TRY(assemble(rd, &next, p->decoded.children[i], out->children[i], err));
 done:
     if (rd) reading_end(rd);
     if (st != PENNON_OK) array_release(out);

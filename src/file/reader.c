@@ -348,7 +348,7 @@ static pennon_status direct_message(struct arena *a, const struct encoding_messa
     TRY_RETURN(wire_decode(&any_table, e->direct->encoding, a, &any, err));
     if (!bytes_equal(any.type_url, bytes_str(type_url)))
         return error_set(err, PENNON_NOT_SUPPORTED, "encoding of type '%.*s' where %s was expected",
-                      (int)min_u64(any.type_url.size, 100), (const char *)any.type_url.data, type_url);
+                         (int)min_u64(any.type_url.size, 100), (const char *)any.type_url.data, type_url);
     *out = any.value;
     return PENNON_OK;
 }

@@ -67,32 +67,6 @@ pennon_status v20_open_column(struct file_writer *w, struct column_writer *col, 
 
 /* ---- slots ---- */
 
-static uint64_t offset_at(const struct ArrowArray *a, bool large, uint64_t i)
-{
-    int32_t v32;
-    int64_t v64;
-    if (large) {
-        memcpy(&v64, (const uint8_t *)a->buffers[1] + i * 8, 8);
-        return (uint64_t)v64;
-    }
-    memcpy(&v32, (const uint8_t *)a->buffers[1] + i * 4, 4);
-    return (uint64_t)v32;
-}
-
-/* Slots of child `i` that the slots [start, start + count) of `a`, an array of field `f` (NULL = the batch), have. */
-static void child_slots(const struct field *f, const struct ArrowArray *a, uint64_t *start, uint64_t *count)
-{
-    uint64_t first = (uint64_t)a->offset + *start;
-    if (f && f->kind == FIELD_LIST) {
-        bool large = f->type.layout == LAYOUT_LIST64;
-        /* An array without rows may have no offsets. */
-        uint64_t from = *count ? offset_at(a, large, first) : 0;
-        *count = *count ? offset_at(a, large, first + *count) - from : 0;
-        first = from;
-    }
-    *start = first;
-}
-
 /* The array of a column in one batch and its slots, logical indices. */
 static struct array20_batch column_slots(const struct file_writer *w, const struct column_writer *col, const struct ArrowArray *top)
 {
@@ -100,7 +74,7 @@ static struct array20_batch column_slots(const struct file_writer *w, const stru
     const struct field *f = NULL;
     uint64_t start = 0, count = (uint64_t)top->length;
     for (uint32_t i = 0; i < col->depth; i++) {
-        child_slots(f, at, &start, &count);
+        writer_child_slots(f, at, &start, &count);
         at = at->children[col->path[i]];
         f = f ? f->children[col->path[i]] : w->schema->fields[col->path[i]];
     }
@@ -128,7 +102,7 @@ static pennon_status check_structs(const struct field *f, const struct ArrowArra
     bool packed = f->kind == FIELD_PACKED_STRUCT;
     if (f->kind != FIELD_STRUCT && !packed && f->kind != FIELD_LIST) return PENNON_OK;
     if (f->kind != FIELD_LIST && count_nulls(a, start, count)) return loss(f, "null structs", err);
-    child_slots(f, a, &start, &count);
+    writer_child_slots(f, a, &start, &count);
     for (size_t i = 0; i < f->n_children; i++) {
         if (packed && count_nulls(a->children[i], start, count)) return loss(f->children[i], "nulls inside a packed struct", err);
         if (!packed) TRY_RETURN(check_structs(f->children[i], a->children[i], start, count, err));
@@ -198,8 +172,7 @@ pennon_status v20_encode_stretch(struct file_writer *w, struct stretch *s, penno
         const struct held_batch *b = &w->held[i];
         if (b->first_row < s->from || b->first_row >= s->to) continue;
         ASSERT(b->first_row + b->rows <= s->to);
-        batches[n] = column_slots(w, col, shared_array_get(b->array));
-        batches[n++].blobs = b->blobs ? b->blobs[s->column] : NULL;
+        batches[n++] = column_slots(w, col, shared_array_get(b->array));
     }
     if (n) TRY(array20_pages_write(w->mem, &c, batches, n, &s->encoded, err));
 done:

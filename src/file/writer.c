@@ -6,7 +6,7 @@
  * other. The end of the file is written by finish:
  * FileDescriptor, column metadata, offset tables, footer.
  * Source: spec file-format 2, 3, 9.6, 11. */
-#include "file/writer_private.h"
+#include "file/blob_write.h"
 
 #define ALIGN 64u
 #define PAGE_BYTES_DEFAULT ((uint64_t)8 << 20)
@@ -84,7 +84,9 @@ static pennon_status open_column(void *ctx, const struct field *f, uint32_t colu
         return list_field(w, f, column, err);
     }
     if (f->kind == FIELD_STRUCT) return error_set(err, PENNON_NOT_SUPPORTED, "column '%s': structs without fields", f->name);
-    if (f->kind == FIELD_BLOB_V2) return error_set(err, PENNON_NOT_SUPPORTED, "column '%s': writing blob v2 columns", f->name);
+    if (f->kind == FIELD_BLOB_V2 && w->options.version < STORAGE_2_2) {
+        return error_set(err, PENNON_NOT_SUPPORTED, "column '%s': blob v2 columns before version 2.2; use version 2.2", f->name);
+    }
     if (f->kind == FIELD_BLOB_V1 && w->options.version >= STORAGE_2_2) {
         return error_set(err, PENNON_NOT_SUPPORTED, "column '%s': blob v1 columns in version 2.2 and later; use version 2.1",
                          f->name);
@@ -94,6 +96,14 @@ static pennon_status open_column(void *ctx, const struct field *f, uint32_t colu
     TRY_RETURN(layer_specs_of(&w->arena, f, &col->specs, &col->n_specs, &col->dimension, err));
     TRY_RETURN(find_path(w, col, err));
     page_options_init(&col->options);
+    if (f->kind == FIELD_BLOB_V2) {
+        /* The nulls of the blobs are those of their descriptors: one layer. 8.0.0 writes two, and then newer releases do not find the nulls;
+         * every release reads one. Compression that the field asks for is not for descriptors. */
+        col->specs++;
+        col->n_specs--;
+        w->has_blobs = true;
+        return list_field(w, f, column, err);
+    }
     const struct field *top = f;
     while (top->parent) top = top->parent;
     TRY_RETURN(
@@ -123,29 +133,26 @@ pennon_status file_writer_open(const struct call *c, pennon_store *store, const 
     w->mem = mem_retain(c->mem);
     arena_init(&w->arena, w->mem);
     w->schema = schema_retain(schema);
+    w->store = store;
+    pennon_store_retain(store);
+    call_copy(&w->undo, c);
     w->options = *o;
     if (!w->options.page_bytes) w->options.page_bytes = PAGE_BYTES_DEFAULT;
     if (!w->options.max_page_bytes) w->options.max_page_bytes = MAX_PAGE_BYTES_DEFAULT;
     if (o->version != STORAGE_2_0 && o->version != STORAGE_2_1 && o->version != STORAGE_2_2)
         FAIL(PENNON_NOT_SUPPORTED, "writing data files of version %u.%u", o->version >> 16, o->version & 0xffff);
-    TRY(schema_to_arrow(schema, SCHEMA_VIEW_FILE, BLOB_AS_BYTES, w->mem, &w->arrow, err));
+    TRY(schema_to_arrow(schema, SCHEMA_VIEW_FILE, BLOB_AS_PLACE, w->mem, &w->arrow, err));
     TRY(schema_walk_columns(schema, o->version, count_column, &w->n_columns, err));
     TRY_NEW(w->columns, mem_calloc(w->mem, (size_t)w->n_columns + 1, sizeof *w->columns, err));
     TRY(schema_walk_columns(schema, o->version, open_column, w, err));
     TRY_NEW(w->path, mem_strdup(w->mem, path, err));
+    if (w->has_blobs) TRY(blob_files_open(w, err));
     TRY(store_writer_open(c, store, path, &w->out, err));
     *out = w;
     w = NULL;
 done:
     file_writer_abort(w);
     return st;
-}
-
-static void drop_batch(struct file_writer *w, struct held_batch *b)
-{
-    for (uint32_t i = 0; b->blobs && i < w->n_columns; i++) mem_free(w->mem, b->blobs[i]);
-    mem_free(w->mem, b->blobs);
-    shared_array_release(b->array);
 }
 
 static void stretch_forget(struct stretch *s)
@@ -157,7 +164,7 @@ static void stretch_forget(struct stretch *s)
 static void writer_free(struct file_writer *w)
 {
     for (size_t i = 0; i < w->n_stretches; i++) stretch_forget(&w->stretches[i]);
-    for (size_t i = 0; i < w->n_held; i++) drop_batch(w, &w->held[i]);
+    for (size_t i = 0; i < w->n_held; i++) shared_array_release(w->held[i].array);
     for (uint32_t i = 0; w->columns && i < w->n_columns; i++) {
         mem_free(w->mem, w->columns[i].pages);
     }
@@ -172,6 +179,8 @@ static void writer_free(struct file_writer *w)
     mem_free(m, w->field_ids);
     mem_free(m, w->field_columns);
     mem_free(m, w->path);
+    pennon_store_free(w->store);
+    if (w->undo.runtime) call_end(&w->undo);
     arena_reset(&w->arena);
     mem_free(m, w);
     mem_release(m);
@@ -181,6 +190,7 @@ void file_writer_abort(struct file_writer *w)
 {
     if (!w) return;
     store_writer_abort(w->out);
+    blob_files_end(w, true);
     writer_free(w);
 }
 
@@ -218,9 +228,9 @@ static pennon_status encode_stretch(struct file_writer *w, struct stretch *s, pe
         const struct ArrowArray *top = shared_array_get(b->array);
         const struct ArrowArray **chain = arrays + n * col->n_specs;
         column_arrays(col, top, chain);
-        batches[n++] = (struct column_batch){chain, (uint64_t)top->offset, b->rows, b->blobs ? b->blobs[s->column] : NULL};
+        batches[n++] = (struct column_batch){chain, (uint64_t)top->offset, b->rows};
     }
-    struct leaf_column leaf = {&col->type, col->specs, col->n_specs, col->children, false};
+    struct leaf_column leaf = {&col->type, col->specs, col->n_specs, col->children};
     if (n) TRY(column_pages_write(w->mem, &leaf, &col->options, w->options.version, batches, n, &s->encoded, err));
 done:
     mem_free(w->mem, batches);
@@ -290,7 +300,7 @@ static void drop_written(struct file_writer *w)
     size_t kept = 0;
     for (size_t i = 0; i < w->n_held; i++) {
         if (w->held[i].first_row + w->held[i].rows <= least) {
-            drop_batch(w, &w->held[i]);
+            shared_array_release(w->held[i].array);
         } else {
             w->held[kept++] = w->held[i];
         }
@@ -358,27 +368,29 @@ static pennon_status flush_columns(const struct call *c, struct file_writer *w, 
 
 /* ---- batches ---- */
 
-/* Put the values of a blob column into the file; positions and sizes stay with the batch. */
-static pennon_status write_blobs(struct file_writer *w, struct column_writer *col, const struct ArrowArray *top,
-                                 struct held_batch *b, pennon_error *err)
+uint64_t writer_offset_at(const struct ArrowArray *a, bool large, uint64_t i)
 {
-    uint32_t index = (uint32_t)(col - w->columns);
-    const struct ArrowArray *a = top->children[col->path[0]];
-    if (!b->blobs) b->blobs = mem_calloc(w->mem, w->n_columns, sizeof *b->blobs, err);
-    if (!b->blobs) return err->code;
-    uint64_t slots = (uint64_t)a->length, *pairs = mem_calloc(w->mem, (size_t)slots * 2 + 2, sizeof *pairs, err);
-    if (!pairs) return err->code;
-    b->blobs[index] = pairs;
-    const uint8_t *valid = a->null_count ? a->buffers[0] : NULL, *data = a->buffers[2];
-    for (uint64_t i = 0; i < slots; i++) {
-        uint64_t at = (uint64_t)a->offset + i;
-        if (valid && !bit_get(valid, at)) continue;
-        uint64_t start = load_u64((const uint8_t *)a->buffers[1] + at * 8),
-                 end = load_u64((const uint8_t *)a->buffers[1] + (at + 1) * 8);
-        pairs[2 * i + 1] = end - start;
-        if (end > start) TRY_RETURN(writer_put_aligned(w, bytes_of(data + start, (size_t)(end - start)), &pairs[2 * i], err));
+    int32_t v32;
+    int64_t v64;
+    if (large) {
+        memcpy(&v64, (const uint8_t *)a->buffers[1] + i * 8, 8);
+        return (uint64_t)v64;
     }
-    return PENNON_OK;
+    memcpy(&v32, (const uint8_t *)a->buffers[1] + i * 4, 4);
+    return (uint64_t)v32;
+}
+
+void writer_child_slots(const struct field *f, const struct ArrowArray *a, uint64_t *start, uint64_t *count)
+{
+    uint64_t first = (uint64_t)a->offset + *start;
+    if (f && f->kind == FIELD_LIST) {
+        bool large = f->type.layout == LAYOUT_LIST64;
+        /* An array without rows may have no offsets. */
+        uint64_t from = *count ? writer_offset_at(a, large, first) : 0;
+        *count = *count ? writer_offset_at(a, large, first + *count) - from : 0;
+        first = from;
+    }
+    *start = first;
 }
 
 const struct ArrowSchema *writer_column_schema(const struct file_writer *w, const struct column_writer *col)
@@ -397,8 +409,26 @@ static uint64_t batch_bytes(const struct file_writer *w, const struct column_wri
         at = at->children[col->path[i]];
         if (i + 1 < col->depth) above += (uint64_t)at->length * (at->n_buffers > 1 ? 4 : 0);
     }
-    if (col->type.kind == LEAF_BLOB) return (uint64_t)at->length * 16;
     return above + array_bytes(writer_column_schema(w, col), at);
+}
+
+/* The values of blobs go into files before the batch is cut or held: what waits for a page is small. */
+static pennon_status take_blobs(const struct call *c, struct file_writer *w, struct ArrowArray *batch, pennon_error *err)
+{
+    struct ArrowArray small;
+    uint64_t before = w->blobs.taken;
+    for (uint32_t i = 0; i < w->n_columns; i++) {
+        const struct column_writer *col = &w->columns[i];
+        if (col->type.kind != LEAF_BLOB && col->field->kind != FIELD_BLOB_V2) continue;
+        TRY_RETURN(blob_column_take(c, w, col, batch, err));
+    }
+    uint64_t taken = w->blobs.taken - before;
+    if (taken == 0 || taken <= array_bytes(&w->arrow, batch)) return PENNON_OK;
+    /* Buffers of a batch often lie in one block of memory: the other columns would keep the values alive. */
+    TRY_RETURN(array_copy_range(&w->arrow, batch, 0, batch->length, 0, w->mem, &small, err));
+    array_release(batch);
+    array_move(&small, batch);
+    return PENNON_OK;
 }
 
 static pennon_status hold_batch(struct file_writer *w, struct ArrowArray *batch, pennon_error *err)
@@ -412,7 +442,6 @@ static pennon_status hold_batch(struct file_writer *w, struct ArrowArray *batch,
     const struct ArrowArray *top = shared_array_get(b->array);
     for (uint32_t i = 0; i < w->n_columns; i++) {
         struct column_writer *col = &w->columns[i];
-        if (col->type.kind == LEAF_BLOB) TRY_RETURN(write_blobs(w, col, top, b, err));
         uint64_t bytes = w->options.version == STORAGE_2_0 ? v20_batch_bytes(w, col, top) : batch_bytes(w, col, top);
         col->buffered += bytes;
         w->buffered += bytes;
@@ -459,6 +488,7 @@ pennon_status file_writer_write(const struct call *c, struct file_writer *w, str
     TRY(call_check(c, err));
     TRY(schema_check_nulls(w->schema, batch, err));
     if (w->options.version == STORAGE_2_0 && !w->options.allow_loss) TRY(v20_check_batch(w, batch, err));
+    TRY(take_blobs(c, w, batch, err));
     uint64_t n_parts = array_bytes(&w->arrow, batch) / max_u64(mem_limit(w->mem) / 16, 1) + 1;
     st = n_parts > 1 ? write_parts(c, w, batch, n_parts, err) : write_part(c, w, batch, err);
 done:
@@ -545,7 +575,7 @@ static pennon_status encode_descriptor(struct file_writer *w, struct buf *out, p
     struct file_descriptor_message d = {.schema = &schema, .length = w->rows};
     struct map_entry *own;
     size_t n_own;
-    TRY_RETURN(schema_to_messages(w->schema, &w->arena, &schema.fields, &schema.n_fields, err));
+    TRY_RETURN(schema_to_file_messages(w->schema, &w->arena, &schema.fields, &schema.n_fields, err));
     TRY_RETURN(schema_metadata_to_messages(w->schema, &w->arena, &own, &n_own, err));
     schema.metadata = arena_calloc(&w->arena, n_own + w->n_metadata + 1, sizeof *own, err);
     if (!schema.metadata) return err->code;
@@ -613,6 +643,7 @@ pennon_status file_writer_finish(const struct call *c, struct file_writer *w, st
     TRY(flush_columns(c, w, true, err));
     if (w->options.version == STORAGE_2_0) TRY(v20_write_headers(w, err));
     TRY(write_tail(w, err));
+    TRY(blob_files_finish(c, w, err));
     out->rows = w->rows;
     out->size = store_writer_position(w->out);
     struct store_writer *ended = w->out;
@@ -621,6 +652,8 @@ pennon_status file_writer_finish(const struct call *c, struct file_writer *w, st
     out->fields = w->field_ids;
     out->columns = w->field_columns;
     out->n_fields = w->n_field_ids;
+    out->n_sidecars = w->blobs.n_files;
+    blob_files_end(w, false);
     w->field_ids = w->field_columns = NULL;
 done:
     file_writer_abort(w);

@@ -48,14 +48,27 @@ struct held_batch {
     struct shared_array *array;
     uint64_t rows;
     uint64_t first_row;
-    uint64_t **blobs; /* a column's (position, size) pairs, NULL = none; n_columns entries, or NULL */
+};
+
+/* Sidecars of the file: see blob_write.c. */
+struct blob_files {
+    char *folder;              /* NULL = no blob v2 column */
+    uint32_t n_files;          /* ids used so far: 1 … n_files */
+    struct store_writer *pack; /* open pack file, or NULL */
+    uint32_t pack_id;
+    uint64_t pack_size, pack_limit;
+    uint64_t taken; /* bytes of values out of batches so far, v1 too */
 };
 
 struct file_writer {
     struct mem *mem;
     struct arena arena; /* written pages */
     struct schema *schema;
-    struct ArrowSchema arrow;
+    struct ArrowSchema arrow; /* of the batches that are held: BLOB_AS_PLACE */
+    pennon_store *store;      /* retained */
+    struct call undo;         /* for removing sidecars when the file is given up */
+    struct blob_files blobs;
+    bool has_blobs; /* of v2 */
     struct file_writer_options options;
     struct store_writer *out;
     char *path;
@@ -79,6 +92,10 @@ struct file_writer {
 pennon_status writer_put_aligned(struct file_writer *w, struct bytes b, uint64_t *at, pennon_error *err) CHECKED;
 /* Write the encoded pages and free them. */
 pennon_status writer_put_pages(struct file_writer *w, struct stretch *s, pennon_error *err) CHECKED;
+/* Offset `i` of a list or text, 4 or 8 bytes wide. */
+uint64_t writer_offset_at(const struct ArrowArray *a, bool large, uint64_t i);
+/* Slots of a child that the slots [start, start + count) of `a`, an array of field `f` (NULL = the batch), have. All are logical indices. */
+void writer_child_slots(const struct field *f, const struct ArrowArray *a, uint64_t *start, uint64_t *count);
 const struct ArrowSchema *writer_column_schema(const struct file_writer *w, const struct column_writer *col);
 
 /* ---- version 2.0: every field has a column ---- */

@@ -448,6 +448,46 @@ done:
     return st;
 }
 
+/* ---- blobs ---- */
+
+bool field_has_blob(const struct field *f)
+{
+    if (f->kind == FIELD_BLOB_V1 || f->kind == FIELD_BLOB_V2) return true;
+    for (size_t i = 0; i < f->n_children; i++) {
+        if (field_has_blob(f->children[i])) return true;
+    }
+    return false;
+}
+
+/* A number of bytes; the plus is official's. */
+static pennon_status read_threshold(const struct field *f, const char *key, uint64_t least, uint64_t *out, pennon_error *err)
+{
+    struct bytes text = field_metadata_get(f, key);
+    uint64_t v = 0;
+    if (text.data == NULL) return PENNON_OK;
+    size_t at = text.size > 1 && text.data[0] == '+' ? 1 : 0;
+    bool good = at < text.size;
+    for (; good && at < text.size; at++) {
+        good = text.data[at] >= '0' && text.data[at] <= '9' && v <= (UINT64_MAX - 9) / 10;
+        v = v * 10 + (uint64_t)(text.data[at] - '0');
+    }
+    if (!good || v < least) {
+        (void)error_set(err, PENNON_INVALID_ARGUMENT, "column '%.128s': %s is '%.*s', not a number of bytes%s", f->name, key,
+                        (int)min_u64(text.size, 64), (const char *)text.data, least > 0 ? " above 0" : "");
+        return error_kind(err, "InvalidInput");
+    }
+    *out = v;
+    return PENNON_OK;
+}
+
+pennon_status field_blob_thresholds(const struct field *f, struct blob_thresholds *out, pennon_error *err)
+{
+    *out = (struct blob_thresholds){(uint64_t)64 << 10, (uint64_t)4 << 20, (uint64_t)1 << 30};
+    TRY_RETURN(read_threshold(f, KEY_BLOB_INLINE, 0, &out->inline_max, err));
+    TRY_RETURN(read_threshold(f, KEY_BLOB_DEDICATED, 1, &out->dedicated, err));
+    return read_threshold(f, KEY_BLOB_PACK, 1, &out->pack, err);
+}
+
 /* ---- columns of a file ---- */
 
 bool field_owns_column(const struct field *f, uint32_t version)

@@ -99,6 +99,9 @@ pennon_status schema_from_messages(struct mem *m, const struct field_message *fi
 /* The reverse, in the arena: pre-order, ids and parents as they are. */
 pennon_status schema_to_messages(const struct schema *s, struct arena *a, struct field_message **out, size_t *n,
                                  pennon_error *err) CHECKED;
+/* The same for the schema that stands in a data file: a blob v2 column as the descriptors that the file holds. */
+pennon_status schema_to_file_messages(const struct schema *s, struct arena *a, struct field_message **out, size_t *n,
+                                      pennon_error *err) CHECKED;
 pennon_status schema_metadata_to_messages(const struct schema *s, struct arena *a, struct map_entry **out, size_t *n,
                                           pennon_error *err) CHECKED;
 
@@ -119,7 +122,12 @@ pennon_status schema_assign_ids(struct mem *m, const struct schema *s, int32_t n
 int32_t schema_max_id(const struct schema *s); /* -1 when empty */
 
 /* How columns that differ between disk and result are shown. */
-enum blob_handling { BLOB_AS_BYTES, BLOB_AS_DESCRIPTOR };
+enum blob_handling {
+    BLOB_AS_BYTES,
+    BLOB_AS_DESCRIPTOR,
+    BLOB_AS_INPUT, /* as data is written: v1 large_binary, v2 struct<data, uri> or struct<data, uri, position, size> */
+    BLOB_AS_PLACE  /* as pages are made: v1 fixed_size_binary(16), two words in host order (position, size), v2 descriptors */
+};
 enum schema_view {
     SCHEMA_VIEW_FILE = 0, /* json as large_binary JSONB, blobs by blob_handling */
     SCHEMA_VIEW_TABLE = 1 /* json as arrow.json text */
@@ -129,6 +137,16 @@ pennon_status schema_to_arrow(const struct schema *s, enum schema_view view, enu
                               struct ArrowSchema *out, pennon_error *err) CHECKED;
 pennon_status field_to_arrow(const struct field *f, enum schema_view view, enum blob_handling blobs, struct mem *m,
                              struct ArrowSchema *out, pennon_error *err) CHECKED;
+
+/* Where the values of a blob v2 column go by their bytes: over `dedicated` a file of its own, over `inline_max` a pack file, else the data file. */
+struct blob_thresholds {
+    uint64_t inline_max; /* 64 KiB */
+    uint64_t dedicated;  /* 4 MiB; > 0 */
+    uint64_t pack;       /* bytes of a pack file, 1 GiB; > 0 */
+};
+/* Out of the field's metadata. INVALID_ARGUMENT names the key. */
+pennon_status field_blob_thresholds(const struct field *f, struct blob_thresholds *out, pennon_error *err) CHECKED;
+bool field_has_blob(const struct field *f); /* v1 or v2, the field or one below it */
 
 struct bytes field_metadata_get(const struct field *f, const char *key);        /* data NULL = absent */
 const struct field *schema_find_id(const struct schema *s, int32_t id);         /* any depth; NULL = none */
@@ -145,7 +163,7 @@ pennon_status schema_project_ids(struct mem *m, const struct schema *s, const in
 
 /* Append rules of commits.md 6.3: may data of schema `data` go into a table of schema `table`? INVALID_ARGUMENT (kind SchemaMismatch)
  * names the first field that does not fit. On success `out` has data's fields, in data's order, with the table's ids, types,
- * metadata and nullability. */
+ * metadata and nullability; a blob v2 column has the parts that the data has. */
 pennon_status schema_match_append(struct mem *m, const struct schema *table, const struct schema *data, struct schema **out,
                                   pennon_error *err) CHECKED;
 /* Validity of data against nullable=false, recursively, on the raw arrays (as official does): a null under a null parent counts. The

@@ -19,6 +19,7 @@ struct converting {
     uint32_t version;
     const char *path[ARROW_MAX_DEPTH]; /* names from the top, for messages */
     unsigned depth;
+    const char *no_blobs; /* a type above that no blob may be in, or NULL */
     pennon_error *err;
 };
 
@@ -258,6 +259,7 @@ static bool is_blob_v2(const struct ArrowSchema *a)
     return bytes_are(arrow_metadata_get(a->metadata, KEY_EXTENSION_NAME), EXTENSION_BLOB_V2);
 }
 
+/* data and uri, then position and size or not, in this order: the newest official release takes no other. */
 static pennon_status check_blob_v2(const struct converting *c, const struct ArrowSchema *a)
 {
     static const struct {
@@ -266,18 +268,20 @@ static pennon_status check_blob_v2(const struct converting *c, const struct Arro
     } parts[] = {{"data", ARROW_LARGE_BINARY}, {"uri", ARROW_UTF8}, {"position", ARROW_UINT64}, {"size", ARROW_UINT64}};
     if (c->version < STORAGE_2_2)
         return refuse(c, PENNON_NOT_SUPPORTED, "a blob column (lance.blob.v2) needs data storage version 2.2");
-    bool good = strcmp(a->format, "+s") == 0 && a->n_children >= 1;
+    if (c->no_blobs != NULL) return refuse(c, PENNON_NOT_SUPPORTED, "a blob column (lance.blob.v2) inside of a %s", c->no_blobs);
+    bool good = strcmp(a->format, "+s") == 0 && (a->n_children == 2 || a->n_children == 4);
     for (int64_t i = 0; good && i < a->n_children; i++) {
         struct arrow_type t;
-        bool known = false;
-        TRY_RETURN(arrow_type_of(a->children[i], &t, c->err));
-        for (size_t k = 0; k < ARRAY_LEN(parts); k++)
-            known = known || (strcmp(a->children[i]->name, parts[k].name) == 0 && t.id == parts[k].id);
-        good = known;
+        const struct ArrowSchema *part = a->children[i];
+        TRY_RETURN(arrow_type_of(part, &t, c->err));
+        good = part->name != NULL && strcmp(part->name, parts[i].name) == 0 && t.id == parts[i].id;
+        good = good && (i >= 2 || arrow_schema_nullable(part));
     }
     if (good) return PENNON_OK;
-    return refuse(c, PENNON_INVALID_ARGUMENT,
-                  "a blob column (lance.blob.v2) is a struct of data: large_binary, uri: utf8, position: uint64, size: uint64");
+    return refuse(
+        c, PENNON_INVALID_ARGUMENT,
+        "a blob column (lance.blob.v2) is a struct of data: large_binary and uri: utf8, both nullable, or of data, uri, position: "
+        "uint64 and size: uint64");
 }
 
 static pennon_status check_version(const struct converting *c, const struct ArrowSchema *a, const struct arrow_type *t)
@@ -336,6 +340,23 @@ static bool has_child_fields(const struct arrow_type *t, const struct ArrowSchem
     }
 }
 
+static pennon_status convert_field(struct converting *c, const struct ArrowSchema *a, struct field **out);
+
+static pennon_status convert_children(struct converting *c, const struct ArrowSchema *a, const struct arrow_type *t,
+                                      struct field *f)
+{
+    struct blob_thresholds ignored;
+    const char *outer = c->no_blobs;
+    if (is_blob_v2(a)) TRY_RETURN(field_blob_thresholds(f, &ignored, c->err));
+    if (t->id == ARROW_MAP) c->no_blobs = "map";
+    if (t->layout == LAYOUT_FIXED_LIST) c->no_blobs = "fixed size list";
+    if (field_metadata_get(f, KEY_PACKED).data != NULL || field_metadata_get(f, KEY_PACKED_OLD).data != NULL)
+        c->no_blobs = "packed struct";
+    for (size_t i = 0; i < f->n_children; i++) TRY_RETURN(convert_field(c, a->children[i], &f->children[i]));
+    c->no_blobs = outer;
+    return PENNON_OK;
+}
+
 static pennon_status convert_field(struct converting *c, const struct ArrowSchema *a, struct field **out)
 {
     pennon_status st = PENNON_OK;
@@ -359,7 +380,7 @@ static pennon_status convert_field(struct converting *c, const struct ArrowSchem
     TRY_NEW(f->logical_type, arena_strndup(&c->schema->arena, (const char *)logical.data, logical.size, err));
     if (t.id == ARROW_DICTIONARY) TRY_NEW(f->dictionary, arena_calloc(&c->schema->arena, 1, sizeof *f->dictionary, err));
     if (nested) TRY(check_names(c, a));
-    for (size_t i = 0; i < f->n_children; i++) TRY(convert_field(c, a->children[i], &f->children[i]));
+    TRY(convert_children(c, a, &t, f));
     c->depth--;
     *out = f;
 done:

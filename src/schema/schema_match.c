@@ -8,9 +8,6 @@
  * Source: spec commits 6.3. */
 #include "schema/schema_private.h"
 
-#define KEY_INLINE_THRESHOLD "lance-encoding:blob-inline-size-threshold"
-#define KEY_DEDICATED_THRESHOLD "lance-encoding:blob-dedicated-size-threshold"
-
 /* ---- append ---- */
 
 static pennon_status mismatch(const struct schema *s, const struct field *f, const char *what, pennon_error *err)
@@ -56,15 +53,38 @@ static const struct field *find_in(struct field *const *fields, size_t n, const 
     return NULL;
 }
 
+/* Thresholds that the data gives must be those in force in the table; what it does not give is the table's. */
 static pennon_status check_thresholds(const struct schema *s, const struct field *table, const struct field *data,
                                       pennon_error *err)
 {
-    static const char *const keys[] = {KEY_INLINE_THRESHOLD, KEY_DEDICATED_THRESHOLD};
+    struct blob_thresholds have, given;
+    TRY_RETURN(field_blob_thresholds(table, &have, err));
+    TRY_RETURN(field_blob_thresholds(data, &given, err));
+    const struct {
+        const char *key;
+        bool same;
+    } keys[] = {{KEY_BLOB_INLINE, have.inline_max == given.inline_max},
+                {KEY_BLOB_DEDICATED, have.dedicated == given.dedicated},
+                {KEY_BLOB_PACK, have.pack == given.pack}};
     for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
-        struct bytes given = field_metadata_get(data, keys[i]);
-        if (given.data != NULL && !bytes_equal(given, field_metadata_get(table, keys[i]))) {
-            return mismatch(s, data, "has another blob threshold in its metadata than the table", err);
-        }
+        if (keys[i].same || field_metadata_get(data, keys[i].key).data == NULL) continue;
+        return mismatch(s, data, "has another blob threshold in its metadata than the table", err);
+    }
+    return PENNON_OK;
+}
+
+/* A blob is one column whatever parts it is written from: the table's field with the data's parts. */
+static pennon_status match_blob(struct schema *to, const struct field *table, const struct field *data, struct field **out,
+                                pennon_error *err)
+{
+    *out = field_copy_flat(to, table, data->n_children, err);
+    if (*out == NULL) return err->code;
+    for (size_t i = 0; i < data->n_children; i++) {
+        struct field *part = field_copy(to, data->children[i], err);
+        if (part == NULL) return err->code;
+        const struct field *twin = find_in(table->children, table->n_children, part->name, i);
+        part->id = twin != NULL ? twin->id : FIELD_NO_ID;
+        (*out)->children[i] = part;
     }
     return PENNON_OK;
 }
@@ -108,9 +128,7 @@ static pennon_status match_field(const struct matching *m, const struct field *t
     if (table->kind == FIELD_BLOB_V2 || data->kind == FIELD_BLOB_V2) {
         if (table->kind != data->kind) return mismatch(m->data, data, "is a blob on one side only", m->err);
         TRY_RETURN(check_thresholds(m->data, table, data, m->err));
-        /* One column whatever its parts are: the table's field as it is. */
-        *out = field_copy(m->out, table, m->err);
-        return *out != NULL ? PENNON_OK : m->err->code;
+        return match_blob(m->out, table, data, out, m->err);
     }
     *out = field_copy_flat(m->out, table, data->n_children, m->err);
     if (*out == NULL) return m->err->code;

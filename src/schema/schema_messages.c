@@ -8,6 +8,8 @@
 
 #include "schema/schema_private.h"
 
+#define BLOB_DESCRIPTOR_PARTS 5u
+
 struct id_place {
     int32_t id;
     size_t place; /* in the list of fields */
@@ -217,7 +219,38 @@ pennon_status schema_metadata_to_messages(const struct schema *s, struct arena *
     return entries_of(s->metadata, s->n_metadata, a, out, err);
 }
 
-static pennon_status write_field(const struct field *f, struct arena *a, struct field_message *list, size_t *at, pennon_error *err)
+/* What a data file says of a blob v2 column: a struct of descriptors, which have no ids. Behind the field, whose message is filled. */
+static pennon_status write_descriptor(struct arena *a, struct field_message *list, size_t *at, pennon_error *err)
+{
+    static const struct {
+        const char *name, *type;
+        uint32_t encoding;
+    } parts[BLOB_DESCRIPTOR_PARTS] = {{"kind", "uint8", 1},
+                                      {"position", "uint64", 1},
+                                      {"size", "uint64", 1},
+                                      {"blob_id", "uint32", 1},
+                                      {"blob_uri", "string", 2}};
+    static const char *const keys[] = {KEY_BLOB, KEY_PACKED};
+    struct field_message *m = &list[*at - 1];
+    m->extension_name = bytes_of(NULL, 0);
+    m->n_metadata = ARRAY_LEN(keys);
+    m->metadata = arena_calloc(a, ARRAY_LEN(keys), sizeof *m->metadata, err);
+    if (m->metadata == NULL) return err->code;
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+        m->metadata[i] = (struct map_entry){.key = bytes_str(keys[i]), .value = bytes_str("true")};
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+        list[(*at)++] = (struct field_message){.name = bytes_str(parts[i].name),
+                                               .id = FIELD_NO_ID,
+                                               .parent_id = -1,
+                                               .logical_type = bytes_str(parts[i].type),
+                                               .encoding = parts[i].encoding};
+    }
+    return PENNON_OK;
+}
+
+/* `file`: as a data file has it, else as a manifest. */
+static pennon_status write_field(const struct field *f, bool file, struct arena *a, struct field_message *list, size_t *at,
+                                 pennon_error *err)
 {
     struct field_message *m = &list[(*at)++];
     *m = (struct field_message){
@@ -240,17 +273,39 @@ static pennon_status write_field(const struct field *f, struct arena *a, struct 
         if (m->dictionary == NULL) return err->code;
         *m->dictionary = *f->dictionary;
     }
-    for (size_t i = 0; i < f->n_children; i++) TRY_RETURN(write_field(f->children[i], a, list, at, err));
+    if (file && f->kind == FIELD_BLOB_V2) return write_descriptor(a, list, at, err);
+    for (size_t i = 0; i < f->n_children; i++) TRY_RETURN(write_field(f->children[i], file, a, list, at, err));
+    return PENNON_OK;
+}
+
+/* Messages that a field becomes, at most. */
+static size_t count_messages(const struct field *f)
+{
+    size_t n = 1 + (f->kind == FIELD_BLOB_V2 ? BLOB_DESCRIPTOR_PARTS : 0);
+    for (size_t i = 0; i < f->n_children; i++) n += count_messages(f->children[i]);
+    return n;
+}
+
+static pennon_status write_fields(const struct schema *s, bool file, struct arena *a, struct field_message **out, size_t *n,
+                                  pennon_error *err)
+{
+    size_t at = 0, most = 0;
+    for (size_t i = 0; i < s->n_fields; i++) most += count_messages(s->fields[i]);
+    *out = arena_calloc(a, most, sizeof **out, err);
+    if (*out == NULL) return err->code;
+    for (size_t i = 0; i < s->n_fields; i++) TRY_RETURN(write_field(s->fields[i], file, a, *out, &at, err));
+    ASSERT(at <= most);
+    *n = at;
     return PENNON_OK;
 }
 
 pennon_status schema_to_messages(const struct schema *s, struct arena *a, struct field_message **out, size_t *n, pennon_error *err)
 {
-    size_t at = 0;
-    *out = arena_calloc(a, s->n_all, sizeof **out, err);
-    if (*out == NULL) return err->code;
-    for (size_t i = 0; i < s->n_fields; i++) TRY_RETURN(write_field(s->fields[i], a, *out, &at, err));
-    ASSERT(at == s->n_all);
-    *n = at;
-    return PENNON_OK;
+    return write_fields(s, false, a, out, n, err);
+}
+
+pennon_status schema_to_file_messages(const struct schema *s, struct arena *a, struct field_message **out, size_t *n,
+                                      pennon_error *err)
+{
+    return write_fields(s, true, a, out, n, err);
 }

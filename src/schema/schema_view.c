@@ -1,5 +1,5 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
-/* The Arrow schema of what a scan gives: json as text or as stored, blobs as bytes or as descriptors.
+/* The Arrow schema of what a scan gives: json as text or as stored, blobs as bytes or as descriptors; and of what a blob is written from.
  *
  * Descriptors (spec table-format 14): v1 struct{position u64, size u64}, children nullable; v2 struct{kind u8, position u64, size u64,
  * blob_id u32, blob_uri utf8}, children not null. The field's metadata is replaced by lance-encoding:blob = true, in v2 also
@@ -58,12 +58,25 @@ done:
     return st;
 }
 
+/* Blob v2 as data is written: its parts, with the extension. */
+static pennon_status input_to_arrow(const struct field *f, struct mem *m, struct ArrowSchema *out, pennon_error *err)
+{
+    TRY_RETURN(arrow_schema_new(out, "+s", f->name, f->arrow.flags, f->n_children, m, err));
+    TRY_RETURN(copy_pairs(m, f->metadata, f->n_metadata, out, err));
+    for (size_t i = 0; i < f->n_children; i++) TRY_RETURN(arrow_schema_copy(&f->children[i]->arrow, m, out->children[i], err));
+    return PENNON_OK;
+}
+
 /* Like field_to_arrow; on failure `out` may hold a part, which the caller releases. */
 static pennon_status view_field(const struct field *f, enum schema_view view, enum blob_handling blobs, struct mem *m,
                                 struct ArrowSchema *out, pennon_error *err)
 {
     if (f->kind == FIELD_BLOB_V1 || f->kind == FIELD_BLOB_V2) {
-        return blobs == BLOB_AS_DESCRIPTOR ? descriptor_to_arrow(f, m, out, err) : arrow_schema_copy(&f->arrow, m, out, err);
+        bool v2 = f->kind == FIELD_BLOB_V2;
+        if (blobs == BLOB_AS_DESCRIPTOR || (blobs == BLOB_AS_PLACE && v2)) return descriptor_to_arrow(f, m, out, err);
+        if (blobs == BLOB_AS_PLACE) return arrow_schema_new(out, "w:16", f->name, f->arrow.flags, 0, m, err);
+        if (blobs == BLOB_AS_INPUT && v2) return input_to_arrow(f, m, out, err);
+        return arrow_schema_copy(&f->arrow, m, out, err);
     }
     if (f->kind == FIELD_LEAF) {
         bool text = view == SCHEMA_VIEW_TABLE && strcmp(f->logical_type, "json") == 0;

@@ -393,12 +393,24 @@ static pennon_status local_list(void *self, const char *prefix, bool recursive, 
     return list_folder(&ls, prefix, 0, err);
 }
 
+static bool path_has_suffix(const char *path, const char *suffix)
+{
+    size_t n = strlen(path), m = strlen(suffix);
+    return n >= m && strcmp(path + n - m, suffix) == 0;
+}
+
 static pennon_status local_remove(void *self, const char *path, pennon_error *err)
 {
     struct local *l = self;
     char *full = full_path(l, path, err);
     if (!full) return err->code;
     pennon_status st = unlink(full) == 0 ? PENNON_OK : error_set_errno(err, errno, "'%s' cannot be removed", full);
+    char *slash = strrchr(full, '/');
+    /* The blob files of a data file have a folder to themselves, which nobody else would remove: it goes with the last of them. */
+    if (st == PENNON_OK && path_has_suffix(full, ".blob")) {
+        *slash = '\0';
+        (void)rmdir(full);
+    }
     mem_free(l->mem, full);
     return st;
 }

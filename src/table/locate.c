@@ -180,6 +180,13 @@ static bool has_prefix(const char *text, const char *prefix)
     return strncmp(text, prefix, n) == 0 && (text[n] == '\0' || text[n] == '/');
 }
 
+static pennon_status refuse_external(const char *uri, pennon_error *err)
+{
+    (void)error_set(err, PENNON_INVALID_ARGUMENT,
+                    "the table refers to '%.512s', which is outside of it; allow it with external_paths", uri);
+    return error_kind(err, "ExternalPathRefused");
+}
+
 static pennon_status check_external(const struct snapshot *s, const pennon_store *store, const char *uri, pennon_error *err)
 {
     bool good = false;
@@ -191,10 +198,7 @@ static pennon_status check_external(const struct snapshot *s, const pennon_store
         break;
     case EXTERNAL_NONE: break;
     }
-    if (good) return PENNON_OK;
-    (void)error_set(err, PENNON_INVALID_ARGUMENT,
-                    "the table refers to '%.512s', which is outside of it; allow it with external_paths", uri);
-    return error_kind(err, "ExternalPathRefused");
+    return good ? PENNON_OK : refuse_external(uri, err);
 }
 
 /* An absolute path or a URI: what is relative would depend on where the process stands. */
@@ -341,5 +345,192 @@ done:
     buf_free(&escaped);
     mem_free(c->mem, folder);
     mem_free(c->mem, base);
+    return st;
+}
+
+/* ---- external blobs ---- */
+
+/* A URI out of a file as text: untrusted bytes. */
+static pennon_status uri_text(const struct call *c, struct bytes uri, char **out, pennon_error *err)
+{
+    CHECK_FILE_RETURN(uri.size > 0 && uri.size <= 1 << 16, "an external blob whose URI has %zu bytes", uri.size);
+    CHECK_FILE_RETURN(memchr(uri.data, 0, uri.size) == NULL && utf8_valid(uri.data, uri.size),
+                      "an external blob whose URI is no text");
+    *out = mem_strndup(c->mem, (const char *)uri.data, uri.size, err);
+    return *out != NULL ? PENNON_OK : err->code;
+}
+
+/* Is `path` below `folder` ("" = the root of the store)? *rest points behind the slash. */
+static bool is_below(const char *path, const char *folder, const char **rest)
+{
+    size_t n = strlen(folder);
+    if (strncmp(path, folder, n) != 0 || (n > 0 && path[n] != '/')) return false;
+    *rest = path + n + (n > 0);
+    return **rest != '\0';
+}
+
+/* Does the place lie in the table, or under one of its bases that the rule lets be used? */
+static pennon_status inside_table(const struct call *c, struct snapshot *s, const pennon_store *store, const char *path,
+                                  bool *inside, pennon_error *err)
+{
+    const char *rest;
+    *inside = store_same(store, s->at.store) && is_below(path, s->at.path, &rest);
+    for (uint32_t i = 0; i < s->n_bases && !*inside; i++) {
+        pennon_store *base_store = NULL;
+        char *base = NULL;
+        pennon_status st = base_locate(c, s, i, &base_store, &base, err);
+        *inside = st == PENNON_OK && store_same(store, base_store) && is_below(path, base, &rest);
+        pennon_store_free(base_store);
+        mem_free(c->mem, base);
+        if (st == PENNON_INVALID_ARGUMENT || st == PENNON_NOT_SUPPORTED || st == PENNON_CORRUPT) {
+            pennon_error_clear(err); /* such a base allows nothing */
+            st = PENNON_OK;
+        }
+        TRY_RETURN(st);
+    }
+    return PENNON_OK;
+}
+
+/* A URI that stands alone. */
+static pennon_status locate_absolute(const struct call *c, struct snapshot *s, const char *uri, pennon_store **store, char **path,
+                                     pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    char *whole = NULL;
+    bool inside = false;
+    CHECK_FILE(is_absolute(uri), "an external blob at '%.256s', which is not absolute", uri);
+    if (s->external.policy == EXTERNAL_NONE) {
+        st = check_external(s, NULL, uri, err);
+        goto done;
+    }
+    TRY(store_resolve(c, uri, store, path, err));
+    TRY_NEW(whole, store_uri(c->mem, *store, *path, err));
+    if (s->external.policy == EXTERNAL_SAME_STORE) {
+        TRY(inside_table(c, s, *store, *path, &inside, err));
+        /* The same store is not enough: a blob of a table in a folder could be any file of the machine. */
+        if (!inside) st = refuse_external(whole, err);
+    } else {
+        st = check_external(s, *store, whole, err);
+    }
+done:
+    mem_free(c->mem, whole);
+    return st;
+}
+
+/* A path below a base. */
+static pennon_status locate_below(const struct call *c, struct snapshot *s, uint32_t base_id, const char *name,
+                                  pennon_store **store, char **path, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    uint32_t base = 0;
+    char *folder = NULL;
+    while (base < s->n_bases && s->bases[base].id != base_id) base++;
+    CHECK_FILE(base < s->n_bases, "an external blob under base %" PRIu32 ", which the table does not have", base_id);
+    CHECK_FILE(literal_safe(name), "an external blob at '%.256s', which leads out of its base", name);
+    TRY(base_locate(c, s, base, store, &folder, err));
+    TRY_NEW(*path, store_join(c->mem, folder, name, err));
+done:
+    mem_free(c->mem, folder);
+    return st;
+}
+
+pennon_status external_blob_locate(void *ctx, const struct call *c, uint32_t base_id, struct bytes uri, pennon_store **store,
+                                   char **path, pennon_error *err)
+{
+    struct snapshot *s = ctx;
+    char *text = NULL;
+    *store = NULL;
+    *path = NULL;
+    pennon_status st = uri_text(c, uri, &text, err);
+    if (st == PENNON_OK)
+        st = base_id == 0 ? locate_absolute(c, s, text, store, path, err) : locate_below(c, s, base_id, text, store, path, err);
+    if (st != PENNON_OK) {
+        pennon_store_free(*store);
+        mem_free(c->mem, *path);
+        *store = NULL;
+        *path = NULL;
+    }
+    mem_free(c->mem, text);
+    return st;
+}
+
+/* The base with the longest path that holds the place; *base_id 0 = none. */
+static pennon_status find_holder(const struct call *c, struct snapshot *s, const pennon_store *store, const char *path,
+                                 uint32_t *base_id, struct buf *stored, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    size_t longest = 0, start = stored->size;
+    for (uint32_t i = 0; s != NULL && i < s->n_bases; i++) {
+        pennon_store *base_store = NULL;
+        char *base = NULL;
+        const char *rest = NULL;
+        /* Base 0 would read as no base at all. */
+        if (s->bases[i].is_dataset_root || s->bases[i].id == 0) continue;
+        TRY_RETURN(base_locate(c, s, i, &base_store, &base, err));
+        bool holds = store_same(store, base_store) && is_below(path, base, &rest) && strlen(base) >= longest;
+        if (holds) {
+            longest = strlen(base) + 1;
+            *base_id = s->bases[i].id;
+            stored->size = start;
+            st = buf_append(stored, rest, strlen(rest), err);
+        }
+        pennon_store_free(base_store);
+        mem_free(c->mem, base);
+        TRY_RETURN(st);
+    }
+    return st;
+}
+
+/* The URI as a URL: what has to be escaped is, and what is a path segment of dots is not taken. */
+static pennon_status append_url(const char *uri, struct buf *stored, pennon_error *err)
+{
+    const char *path = strstr(uri, "://");
+    if (path == NULL) {
+        return error_set(err, PENNON_INVALID_ARGUMENT,
+                         "external blob '%.512s' lies under no base of the table and is no absolute URI", uri);
+    }
+    for (const char *at = path + 3; at != NULL; at = strchr(at + 1, '/')) {
+        const char *seg = *at == '/' ? at + 1 : at;
+        size_t n = strcspn(seg, "/");
+        if ((n == 1 && seg[0] == '.') || (n == 2 && seg[0] == '.' && seg[1] == '.'))
+            return error_set(err, PENNON_INVALID_ARGUMENT, "external blob '%.512s' has a path of dots; give it resolved", uri);
+    }
+    for (const char *p = uri; *p != '\0'; p++) {
+        unsigned char ch = (unsigned char)*p;
+        bool escape = ch <= 0x20 || ch >= 0x7f || strchr("\"<>`{}", ch) != NULL;
+        TRY_RETURN(escape ? buf_printf(stored, err, "%%%02X", ch) : buf_append_byte(stored, ch, err));
+    }
+    return PENNON_OK;
+}
+
+pennon_status external_blob_reference(const struct call *c, struct snapshot *s, bool outside, struct bytes uri, uint32_t *base_id,
+                                      struct buf *stored, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    pennon_store *store = NULL;
+    char *text = NULL, *path = NULL;
+    *base_id = 0;
+    if (uri.size > 1 << 16) FAIL(PENNON_INVALID_ARGUMENT, "a URI of %zu bytes", uri.size);
+    if (memchr(uri.data, 0, uri.size) != NULL) FAIL(PENNON_INVALID_ARGUMENT, "a URI with a zero byte");
+    TRY_NEW(text, mem_strndup(c->mem, (const char *)uri.data, uri.size, err));
+    st = store_resolve(c, text, &store, &path, err);
+    if (st == PENNON_OK) TRY(find_holder(c, s, store, path, base_id, stored, err));
+    /* A scheme that is not known here can still be referred to. */
+    if (st == PENNON_NOT_SUPPORTED && outside)
+        pennon_error_clear(err);
+    else
+        TRY(st);
+    if (*base_id != 0) goto done;
+    if (!outside) {
+        (void)error_set(err, PENNON_INVALID_ARGUMENT,
+                        "external blob '%.512s' lies under no base of the table; allow it to be kept as an absolute URI", text);
+        st = error_kind(err, "ExternalPathRefused");
+        goto done;
+    }
+    st = append_url(text, stored, err);
+done:
+    pennon_store_free(store);
+    mem_free(c->mem, text);
+    mem_free(c->mem, path);
     return st;
 }

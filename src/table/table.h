@@ -148,6 +148,16 @@ void ref_entries_free(struct mem *m, struct ref_entry *entries, size_t n);
 pennon_status data_file_locate(const struct call *c, struct snapshot *s, const struct data_file *f, pennon_store **store,
                                char **path, pennon_error *err) CHECKED;
 
+/* Store and path of an external blob; a blob_locate_fn, `ctx` is the snapshot. Base id 0: the URI stands alone and, unless the rule says more, has to lie under
+ * one of the table's bases or in the table; else the path lies below that base. INVALID_ARGUMENT (kind ExternalPathRefused), CORRUPT: an unknown base, a
+ * path that leads out of its base, a relative URI. */
+pennon_status external_blob_locate(void *ctx, const struct call *c, uint32_t base_id, struct bytes uri, pennon_store **store,
+                                   char **path, pennon_error *err) CHECKED;
+/* How a new external blob is kept (spec commits 14): under the longest base that is no table and holds the URI, or with `outside` as the whole URI under no
+ * base. `s` NULL = a new table. Fills *base_id and appends to `stored`. INVALID_ARGUMENT: under no base. */
+pennon_status external_blob_reference(const struct call *c, struct snapshot *s, bool outside, struct bytes uri, uint32_t *base_id,
+                                      struct buf *stored, pennon_error *err) CHECKED;
+
 /* Live rows of a fragment; reads what the manifest does not know (a data file's length through `length`, a deletion file). */
 typedef pennon_status (*file_length_fn)(void *ctx, const struct call *c, struct snapshot *s, const struct data_file *f,
                                         uint64_t *rows, pennon_error *err);

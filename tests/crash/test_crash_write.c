@@ -1,6 +1,7 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
-/* Writing under faults: at every single call of the store, for create, append and overwrite. Whatever happens, the table afterwards is the old
- * or the new version, whole; a call that said OK is never lost, and no row is there twice. */
+/* Writing under faults: at every single call of the store, for create, append and overwrite, and with blobs whose values go into files of their own.
+ * Whatever happens, the table afterwards is the old or the new version, whole, every blob included; a call that said OK is never lost, and no row is
+ * there twice. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,6 +14,7 @@ struct world {
     struct call c;
     pennon_error err;
     struct table_location at;
+    bool blobs; /* a blob column beside the ids */
 };
 
 static char path_text[] = "tables/t.lance", uri_text[] = "fault://tables/t.lance";
@@ -37,18 +39,62 @@ static void world_end(struct world *w)
     call_end(&w->c);
 }
 
-/* `n` rows of one int64 column "id" from `first` on, in two batches. */
+/* Bytes of the blob of a row: inline, packed and dedicated by the thresholds below, none, or empty. */
+static size_t blob_size(int64_t id)
+{
+    static const size_t sizes[] = {5, 40, 200, 0, 41, 300, 0};
+    return sizes[id % 7];
+}
+static bool blob_is_null(int64_t id) { return id % 7 == 6; }
+
+static void add_blob(struct world *w, struct builder *b, int64_t id)
+{
+    uint8_t bytes[300];
+    memset(bytes, (int)(id % 251), sizeof bytes);
+    if (blob_is_null(id)) {
+        assert_int_equal(builder_append_null(b, &w->err), PENNON_OK);
+        return;
+    }
+    assert_int_equal(builder_append_bytes(builder_child(b, 0), bytes_of(bytes, blob_size(id)), &w->err), PENNON_OK);
+    assert_int_equal(builder_append_null(builder_child(b, 1), &w->err), PENNON_OK);
+    assert_int_equal(builder_append_row(b, &w->err), PENNON_OK);
+}
+
+static void check_blob(const struct ArrowArray *a, int64_t row, int64_t id)
+{
+    const int64_t *ends = a->buffers[1];
+    const uint8_t *at = (const uint8_t *)a->buffers[2] + ends[row];
+    bool null = a->null_count != 0 && !bit_get(a->buffers[0], (uint64_t)row);
+    assert_int_equal(null, blob_is_null(id));
+    assert_int_equal(ends[row + 1] - ends[row], blob_size(id));
+    for (size_t i = 0; i < blob_size(id); i++) assert_int_equal(at[i], id % 251);
+}
+
+static void mark_blob(struct world *w, struct ArrowSchema *field)
+{
+    static const char *const pairs[][2] = {{"ARROW:extension:name", "lance.blob.v2"},
+                                           {"lance-encoding:blob-inline-size-threshold", "10"},
+                                           {"lance-encoding:blob-dedicated-size-threshold", "100"},
+                                           {"lance-encoding:blob-pack-file-size-threshold", "100"}};
+    for (size_t i = 0; i < ARRAY_LEN(pairs); i++)
+        assert_int_equal(arrow_metadata_set(field, bytes_str(pairs[i][0]), bytes_str(pairs[i][1]), &w->err), PENNON_OK);
+}
+
+/* `n` rows from `first` on, in two batches: an int64 column "id", and with w->blobs a blob column "b". */
 static void make_stream(struct world *w, int64_t first, int64_t n, struct ArrowArrayStream *out)
 {
     struct ArrowSchema schema;
     struct ArrowArray batches[2];
-    assert_int_equal(arrow_schema_from_text(bytes_str("struct<id: int64>"), "", w->c.mem, &schema, &w->err), PENNON_OK);
+    const char *text = w->blobs ? "struct<id: int64, b: struct<data: large_binary, uri: string>>" : "struct<id: int64>";
+    assert_int_equal(arrow_schema_from_text(bytes_str(text), "", w->c.mem, &schema, &w->err), PENNON_OK);
     schema.flags = 0;
+    if (w->blobs) mark_blob(w, schema.children[1]);
     struct builder *b = builder_new(&schema, w->c.mem, &w->err);
     assert_non_null(b);
     for (int part = 0; part < 2; part++) {
         for (int64_t i = part * n / 2; i < (part + 1) * n / 2; i++) {
             assert_int_equal(builder_append_int(builder_child(b, 0), first + i, &w->err), PENNON_OK);
+            if (w->blobs) add_blob(w, builder_child(b, 1), first + i);
             assert_int_equal(builder_append_row(b, &w->err), PENNON_OK);
         }
         assert_int_equal(builder_finish(b, &batches[part], &w->err), PENNON_OK);
@@ -66,6 +112,7 @@ static pennon_status do_write(struct world *w, int32_t mode, int64_t first, int6
     o.mode = mode;
     o.max_rows_per_file = 6;
     o.max_retries = 3;
+    if (w->blobs) o.storage_version = "2.2";
     make_stream(w, first, n, &stream);
     pennon_error_clear(&w->err);
     pennon_status st = dataset_write(&w->c, &w->at, &stream, &o, &s, &w->err);
@@ -89,8 +136,7 @@ static void read_table(struct world *w, int64_t *rows, int64_t *sum)
     struct column_plan *plan;
     struct ArrowArrayStream stream;
     struct ArrowArray batch;
-    assert_int_equal(column_plan_new(s, NULL, 0, true, false, false, BLOB_AS_DESCRIPTOR, false, w->c.mem, &plan, &w->err),
-                     PENNON_OK);
+    assert_int_equal(column_plan_new(s, NULL, 0, true, false, false, BLOB_AS_BYTES, false, w->c.mem, &plan, &w->err), PENNON_OK);
     const struct fragment *fragments[64];
     assert_true(s->n_fragments <= 64);
     for (size_t i = 0; i < s->n_fragments; i++) fragments[i] = &s->fragments[i];
@@ -102,7 +148,10 @@ static void read_table(struct world *w, int64_t *rows, int64_t *sum)
         if (stream_next(&stream, &batch, &w->err) != PENNON_OK) fail_msg("a committed version does not read: %s", w->err.message);
         if (!batch.release) break;
         const int64_t *ids = batch.children[0]->buffers[1];
-        for (int64_t i = 0; i < batch.length; i++) *sum += ids[i];
+        for (int64_t i = 0; i < batch.length; i++) {
+            *sum += ids[i];
+            if (w->blobs) check_blob(batch.children[1], i, ids[i]);
+        }
         *rows += batch.length;
         array_release(&batch);
     }
@@ -116,17 +165,19 @@ struct scenario {
     bool existing;             /* a table of 10 rows, 0..9, is there */
     int64_t old_rows, old_sum; /* of the table before */
     int64_t new_rows, new_sum; /* and after */
+    bool blobs;
 };
 
 static const struct scenario scenarios[] = {
-    {PENNON_WRITE_CREATE, false, -1, 0, 20, 2190},
-    {PENNON_WRITE_APPEND, true, 10, 45, 30, 2235},
-    {PENNON_WRITE_OVERWRITE, true, 10, 45, 20, 2190},
+    {PENNON_WRITE_CREATE, false, -1, 0, 20, 2190, false},    {PENNON_WRITE_APPEND, true, 10, 45, 30, 2235, false},
+    {PENNON_WRITE_OVERWRITE, true, 10, 45, 20, 2190, false}, {PENNON_WRITE_CREATE, false, -1, 0, 20, 2190, true},
+    {PENNON_WRITE_APPEND, true, 10, 45, 30, 2235, true},
 };
 
 static void prepare(struct world *w, const struct scenario *s)
 {
     world_new(w);
+    w->blobs = s->blobs;
     if (s->existing) assert_int_equal(do_write(w, PENNON_WRITE_CREATE, 0, 10), PENNON_OK);
 }
 
@@ -155,6 +206,36 @@ static void assert_old_or_new(struct world *w, const struct scenario *s, bool mu
     if (!(is_new || (is_old && !must_be_new))) {
         fail_msg("%s at call %llu of mode %d: %lld rows, sum %lld", what, (unsigned long long)call, s->mode, (long long)rows,
                  (long long)sum);
+    }
+}
+
+struct files {
+    char stems[64][80]; /* and a letter: d of a data file, b of a blob file */
+    size_t n;
+};
+
+static bool note_file(void *ctx, const pennon_object_info *info)
+{
+    struct files *f = ctx;
+    const char *at = strstr(info->path, "/data/") + 6, *slash = strchr(at, '/'), *end = strstr(at, ".lance");
+    assert_true(f->n < ARRAY_LEN(f->stems));
+    size_t n = slash ? (size_t)(slash - at) : (size_t)(end - at);
+    assert_true(n < sizeof f->stems[0]);
+    memcpy(f->stems[f->n], at, n);
+    f->stems[f->n++][n] = slash ? 'b' : 'd';
+    return true;
+}
+
+/* A call that fails takes its blob files with it: each that is left has its data file. */
+static void assert_no_orphans(struct world *w, const char *what, uint64_t call)
+{
+    struct files f = {.n = 0};
+    assert_int_equal(store_list(&w->c, w->at.store, "tables/t.lance/data", true, note_file, &f, &w->err), PENNON_OK);
+    for (size_t i = 0; i < f.n; i++) {
+        size_t n = strlen(f.stems[i]);
+        bool found = f.stems[i][n - 1] == 'd';
+        for (size_t k = 0; k < f.n && !found; k++) found = f.stems[k][n - 1] == 'd' && strncmp(f.stems[k], f.stems[i], n - 1) == 0;
+        if (!found) fail_msg("%s at call %llu: a blob file is left of '%s'", what, (unsigned long long)call, f.stems[i]);
     }
 }
 
@@ -203,6 +284,7 @@ static void test_crash_write__failures_at_every_call(void **state)
                 struct fault_plan none = {.on = FAULT_ON_ANY, .nth = UINT64_MAX};
                 fault_store_plan(w.at.store, &none);
                 assert_old_or_new(&w, s, st == PENNON_OK, kinds[f].name, call);
+                if (st != PENNON_COMMIT_UNKNOWN) assert_no_orphans(&w, kinds[f].name, call);
                 int64_t rows, sum, after;
                 read_table(&w, &rows, &sum);
                 if (rows >= 0) {

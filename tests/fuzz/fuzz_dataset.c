@@ -45,6 +45,13 @@ static void scan(pennon_dataset *ds, const pennon_call *call, const struct Arrow
         const uint64_t rows = drain(&stream, declared, err);
         FUZZ_CHECK(rows == UINT64_MAX || count == UINT64_MAX || rows == (count < ROWS_READ ? count : ROWS_READ));
     }
+    o.blobs = PENNON_BLOBS_BYTES;
+    o.limit = 100;
+    if (fine(pennon_scan(ds, &o, &stream, err), err)) {
+        const uint64_t rows = drain(&stream, NULL, err);
+        FUZZ_CHECK(rows == UINT64_MAX || count == UINT64_MAX || rows == (count < 100 ? count : 100));
+    }
+    o.limit = ROWS_READ;
     static const char *const names[] = {"_rowid", "_rowaddr", "_rowoffset", "_row_created_at_version",
                                         "_row_last_updated_at_version"};
     const pennon_names system_columns = {sizeof names / sizeof *names, names};
@@ -69,6 +76,7 @@ static void take(pennon_dataset *ds, const pennon_call *call, uint64_t count, pe
         const uint64_t got = drain(&stream, NULL, err);
         FUZZ_CHECK(got == UINT64_MAX || got == 4);
     }
+    o.blobs = PENNON_BLOBS_BYTES;
     for (int32_t by = PENNON_TAKE_ROW_IDS; by <= PENNON_TAKE_ADDRESSES; by++) {
         if (!fine(pennon_dataset_take(ds, by, sizeof rows / sizeof *rows, rows, &o, &stream, err), err)) continue;
         const uint64_t got = drain(&stream, NULL, err);

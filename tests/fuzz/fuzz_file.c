@@ -72,6 +72,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     so.call = &call;
     FUZZ_CHECK(pennon_store_open("memory://", &so, &store, &err) == PENNON_OK);
     FUZZ_CHECK(pennon_store_put(store, &call, "fuzz/a.lance", data, size, 0, &err) == PENNON_OK);
+    /* What descriptors of blobs may name: two files beside it. */
+    FUZZ_CHECK(pennon_store_put(store, &call, "fuzz/a/10000000000000000000000000000000.blob", data, size, 0, &err) == PENNON_OK);
+    FUZZ_CHECK(pennon_store_put(store, &call, "fuzz/a/01000000000000000000000000000000.blob", data, size / 2, 0, &err) ==
+               PENNON_OK);
     pennon_file_options_init(&fo);
     fo.call = &call;
     if (pennon_file_open("memory://fuzz/a.lance", &fo, &file, &err) == PENNON_OK) {

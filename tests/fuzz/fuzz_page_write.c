@@ -188,8 +188,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     values_fill(&c, &in);
     arrays_make(&c);
     const struct ArrowArray *arrays[2] = {&c.leaf, &c.top};
-    const struct column_batch batch = {arrays, 0, c.n_rows, NULL};
-    const struct leaf_column column = {&c.type, c.specs, c.n_layers, NULL, false};
+    const struct column_batch batch = {arrays, 0, c.n_rows};
+    const struct leaf_column column = {&c.type, c.specs, c.n_layers, NULL};
     FUZZ_CHECK(column_pages_write(mem, &column, &options, version, &batch, 1, &pages, &err) == PENNON_OK);
     FUZZ_CHECK(leaf_out_init(&out, &c.type, c.specs, c.n_layers, mem, &err) == PENNON_OK);
     for (size_t i = 0; i < pages.n; i++) page_read(&c, &pages.pages[i], mem, &out, &err);

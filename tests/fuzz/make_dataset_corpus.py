@@ -76,11 +76,23 @@ def types(root, version):
     lance.write_dataset(nested(8), root, data_storage_version=version)
 
 
+def blobs(root, version):
+    """Values in the data file and, from 2.2 on, in files of their own."""
+    values = [None if k == 2 else b"" if k == 5 else bytes([k]) * (k * 5) for k in range(9)]
+    if version == "2.2":
+        field, column = lance.blob_field("b", inline_size_threshold=8, dedicated_size_threshold=32), lance.blob_array(values)
+    else:
+        field = pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
+        column = pa.array(values, pa.large_binary())
+    table = pa.table([pa.array(range(9)), column], schema=pa.schema([pa.field("i", pa.int64()), field]))
+    lance.write_dataset(table, root, data_storage_version=version, max_rows_per_file=6).delete("i = 3")
+
+
 def main():
     target = sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(__file__), "corpus", "dataset")
     os.makedirs(target, exist_ok=True)
     for version in ("2.0", "2.1", "2.2"):
-        for make in (plain, deleted, bitmap, row_ids, evolved, types):
+        for make in (plain, deleted, bitmap, row_ids, evolved, types, blobs):
             with tempfile.TemporaryDirectory() as work:
                 root = os.path.join(work, "t")
                 make(root, version)

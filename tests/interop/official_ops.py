@@ -34,8 +34,11 @@ def open_at(uri, version=None, tag=None, branch=None, as_of=None):
     return dataset.checkout_version((branch, None)) if branch else dataset
 
 
-def write(uri, ipc, mode="create", storage=None, columns=None, data_cache_bytes=None, **options):
+def write(uri, ipc, mode="create", storage=None, columns=None, data_cache_bytes=None, bases=None, **options):
+    """bases: paths outside of the table that a new one may refer to."""
     schema, batches = _read(ipc)
+    if bases:
+        options["initial_bases"] = [lance.DatasetBasePath(path, f"base{i}", False, i + 1) for i, path in enumerate(bases)]
     if columns is not None:
         table = pa.Table.from_batches(batches, schema).select(columns)
         schema, batches = table.schema, table.to_batches()
@@ -88,6 +91,11 @@ def blobs(uri, column, rows=None):
         rows = list(range(dataset.count_rows()))
     found = dataset.take_blobs(column, indices=rows)
     return [None if blob is None else blob.readall().hex() for blob in found]
+
+
+def delete(uri, predicate):
+    lance.dataset(uri).delete(predicate)
+    return True
 
 
 def refuses(uri, ipc, out, storage, columns, **options):

@@ -71,7 +71,7 @@ def _columns(columns):
 
 
 def scan(uri, columns=None, file=False, **options):
-    """options: limit, offset, version, tag, branch, as_of, with_row_id, with_row_address, batch_size."""
+    """options: limit, offset, version, tag, branch, as_of, with_row_id, with_row_address, batch_size, blobs, external_paths."""
     args = ["scan"] + (["--file"] if file else []) + [uri, "--format", "arrow"] + _columns(columns)
     for name, value in options.items():
         flag = "--" + name.replace("_", "-")
@@ -82,10 +82,11 @@ def scan(uri, columns=None, file=False, **options):
     return table(run(*args))
 
 
-def take(uri, columns=None, file=False, **which):
+def take(uri, columns=None, file=False, blobs=None, **which):
     """which: one of rows, row_ids, addresses (lists) or range (text)."""
     (name, value), = which.items()
     args = ["take"] + (["--file"] if file else []) + [uri, "--format", "arrow"] + _columns(columns)
+    args += ["--blobs", blobs] if blobs else []
     flag = "--" + name.replace("_", "-")
     if isinstance(value, str):
         return table(run(*args, flag, value))

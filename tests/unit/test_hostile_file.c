@@ -138,6 +138,7 @@ static bool use_file(const pennon_call *call, uint64_t *rows, pennon_error *err)
     if (n > 0) {
         const uint64_t wanted[] = {n - 1, 0, n / 2};
         uint64_t got;
+        o.blobs = PENNON_BLOBS_BYTES;
         st = pennon_file_take(f, 3, wanted, &o, &stream, err);
         if (st != PENNON_OK) {
             check_error(st, err);
@@ -289,6 +290,23 @@ static void test_file_reader__damaged_0_1_nested(void **state) { (void)state, da
 static void test_file_reader__damaged_0_1_dictionary(void **state) { (void)state, damage_file("dict_0.1"); }
 static void test_file_reader__damaged_struct_of_lists(void **state) { (void)state, damage_file("flsstruct_2.2"); }
 
+/* With blob files beside it, of other bytes than the right ones but enough of them. */
+static void test_file_reader__damaged_blobs(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"1000", "0100", "1100", "0010", "1010"};
+    static const char from[] = PENNON_SOURCE_DIR "/tests/fuzz/corpus/file/blobs_2.2.lance";
+    struct fixture f = {.n = 0};
+    add_object(&f, from, "t/a.lance");
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        char path[100];
+        assert_true(snprintf(path, sizeof path, "t/a/%s0000000000000000000000000000.blob", names[i]) < (int)sizeof path);
+        add_object(&f, from, path);
+    }
+    damage(&f, 0, use_file);
+    free_fixture(&f);
+}
+
 /* All objects of a table, one after another: data files, deletion files, the manifest. */
 static void damage_table(const char *name, size_t n)
 {
@@ -324,6 +342,7 @@ int main(void)
         cmocka_unit_test(test_file_reader__damaged_0_1_nested),
         cmocka_unit_test(test_file_reader__damaged_0_1_dictionary),
         cmocka_unit_test(test_dataset__damaged_table_0_1),
+        cmocka_unit_test(test_file_reader__damaged_blobs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

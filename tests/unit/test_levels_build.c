@@ -98,7 +98,7 @@ static void test_encoding_levels__null_struct(void **state)
         {.role = ROLE_ITEM, .validity = struct_valid},
     };
     const struct level_chain chain = {sources, 0, 4};
-    static const uint16_t def[] = {0, 1, 2, 0}, own[] = {0, 0, 1, 0};
+    static const uint16_t def[] = {0, 1, 2, 0};
     assert_ok(f, levels_build(f->mem, &chain, 1, 2, &l, &f->err));
     assert_levels(l.def, def, 4);
     assert_int_equal(l.n_valid, 2);
@@ -106,11 +106,6 @@ static void test_encoding_levels__null_struct(void **state)
     sources[0].validity = NULL;
     assert_ok(f, levels_build(f->mem, &chain, 1, 2, &l, &f->err));
     assert_int_equal(l.kinds[0], LAYER_NULLABLE_ITEM);
-    levels_free(&l);
-    sources[0].own_nulls = true;
-    assert_ok(f, levels_build(f->mem, &chain, 1, 2, &l, &f->err));
-    assert_int_equal(l.kinds[0], LAYER_ALL_VALID_ITEM);
-    assert_levels(l.def, own, 4);
     levels_free(&l);
 }
 

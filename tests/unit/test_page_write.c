@@ -137,7 +137,7 @@ static void trip_run(struct trip *t, const struct column_batch *batches, size_t 
 static void trip_arrays(struct trip *t, const struct ArrowArray *const *arrays)
 {
     const struct ArrowArray *top = arrays[t->column.n_layers - 1];
-    const struct column_batch batch = {arrays, 0, (uint64_t)top->length, NULL};
+    const struct column_batch batch = {arrays, 0, (uint64_t)top->length};
     trip_run(t, &batch, 1);
 }
 
@@ -524,7 +524,7 @@ static void test_encoding_page_write__packed_fixed(void **state)
     /* A null of a child alone cannot be kept. */
     static const uint8_t nulls[64];
     array_init(&b, 500, 2, nulls, b_values, NULL);
-    const struct column_batch batch = {arrays, 0, 490, NULL};
+    const struct column_batch batch = {arrays, 0, 490};
     assert_int_equal(column_pages_write(f->mem, &t.column, &t.options, STORAGE_2_1, &batch, 1, &t.pages, &f->err),
                      PENNON_NOT_SUPPORTED);
     page_set_free(&t.pages);
@@ -559,7 +559,7 @@ static void test_encoding_page_write__packed_variable(void **state)
     assert_memory_equal(t.out.children[1].offsets.data, offsets, sizeof offsets);
     assert_memory_equal(t.out.children[1].data.data, text, (size_t)offsets[100]);
     page_set_free(&t.pages);
-    const struct column_batch batch = {arrays, 0, 100, NULL};
+    const struct column_batch batch = {arrays, 0, 100};
     assert_int_equal(column_pages_write(f->mem, &t.column, &t.options, STORAGE_2_1, &batch, 1, &t.pages, &f->err),
                      PENNON_NOT_SUPPORTED);
     trip_free(&t);
@@ -583,7 +583,7 @@ static void test_encoding_page_write__dictionaries(void **state)
     struct column_batch batches[2];
     for (size_t b = 0; b < 2; b++) {
         keys[b].a.dictionary = &items[b].a;
-        batches[b] = (struct column_batch){arrays[b], 0, 4, NULL};
+        batches[b] = (struct column_batch){arrays[b], 0, 4};
     }
     static const char expected[] = "a-c-xdcc"; /* - null */
     for (uint32_t version = STORAGE_2_1; version <= STORAGE_2_2; version++) {
@@ -621,7 +621,7 @@ static void test_encoding_page_write__dictionaries_that_do_not_fit(void **state)
         array_init(&keys[b], 100, 2, NULL, key_values, NULL);
         keys[b].a.dictionary = &items[b].a;
         arrays[b][0] = &keys[b].a;
-        batches[b] = (struct column_batch){arrays[b], 0, 100, NULL};
+        batches[b] = (struct column_batch){arrays[b], 0, 100};
     }
     struct trip t;
     trip_init(&t, f, &type, item_spec, 1, STORAGE_2_1);
@@ -640,9 +640,9 @@ static void test_encoding_page_write__blobs(void **state)
     static const uint8_t validity[] = {0x0B};
     static const uint64_t expected[] = {64, 5, 0, 0, 65536, 0, 128, 7};
     struct array a;
-    array_init(&a, 4, 3, validity, NULL, NULL);
+    array_init(&a, 4, 2, validity, blobs, NULL);
     const struct ArrowArray *arrays[] = {&a.a};
-    const struct column_batch batch = {arrays, 0, 4, blobs};
+    const struct column_batch batch = {arrays, 0, 4};
     struct trip t;
     trip_init(&t, f, &type, item_spec, 1, STORAGE_2_1);
     trip_run(&t, &batch, 1);

@@ -297,8 +297,147 @@ static void test_schema_blob__v1_and_v2(void **state)
     schema_release(s);
     (void)with_metadata(f, "struct<data: large_binary, uri: string>", 2, v2, STORAGE_2_1, &st);
     assert_int_equal(st, PENNON_NOT_SUPPORTED);
-    (void)with_metadata(f, "struct<data: binary, uri: string>", 2, v2, STORAGE_2_2, &st);
-    assert_int_equal(st, PENNON_INVALID_ARGUMENT);
+    static const char *const wrong[] = {"struct<data: binary, uri: string>",
+                                        "struct<uri: string, data: large_binary>",
+                                        "struct<data: large_binary>",
+                                        "struct<data: large_binary, uri: string, size: uint64>",
+                                        "struct<data: large_binary not null, uri: string>",
+                                        "large_binary"};
+    for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+        (void)with_metadata(f, wrong[i], 2, v2, STORAGE_2_2, &st);
+        if (st != PENNON_INVALID_ARGUMENT) fail_msg("%s: %d", wrong[i], st);
+    }
+}
+
+#define BLOB_TYPE "struct<data: large_binary, uri: string>"
+#define BLOB_TYPE_RANGED "struct<data: large_binary, uri: string, position: uint64, size: uint64>"
+
+/* What a batch and a data file hold of a blob column. */
+static void test_schema_blob__forms_of_writing(void **state)
+{
+    struct fixture *f = *state;
+    static const char *const v1[][2] = {{"lance-encoding:blob", "true"}};
+    static const char *const v2[][2] = {{"ARROW:extension:name", "lance.blob.v2"}, {"k", "v"}};
+    pennon_status st;
+    struct ArrowSchema out;
+    struct arena a;
+    struct field_message *list = NULL;
+    size_t n = 0;
+    arena_init(&a, f->mem);
+    struct schema *plain = with_metadata(f, BLOB_TYPE_RANGED, 2, v2, STORAGE_2_2, &st), *s = NULL;
+    assert_int_equal(st, PENNON_OK);
+    assert_ok(f, schema_assign_ids(f->mem, plain, 0, &s, &f->err));
+    assert_ok(f, schema_to_arrow(s, SCHEMA_VIEW_FILE, BLOB_AS_INPUT, f->mem, &out, &f->err));
+    assert_int_equal(out.children[0]->n_children, 4);
+    assert_string_equal(out.children[0]->children[3]->format, "L");
+    assert_true(bytes_equal(arrow_metadata_get(out.children[0]->metadata, "ARROW:extension:name"), bytes_str("lance.blob.v2")));
+    arrow_schema_release(&out);
+    assert_ok(f, schema_to_arrow(s, SCHEMA_VIEW_FILE, BLOB_AS_PLACE, f->mem, &out, &f->err));
+    assert_int_equal(out.children[0]->n_children, 5);
+    arrow_schema_release(&out);
+    assert_ok(f, schema_to_messages(s, &a, &list, &n, &f->err));
+    assert_int_equal(n, 5);
+    assert_int_equal(list[0].n_metadata, 2);
+    assert_int_equal(list[4].id, 4);
+    assert_ok(f, schema_to_file_messages(s, &a, &list, &n, &f->err));
+    assert_int_equal(n, 6);
+    assert_int_equal(list[0].id, 0);
+    assert_int_equal(list[0].n_metadata, 2);
+    assert_int_equal(list[0].extension_name.size, 0);
+    assert_true(bytes_equal(list[0].metadata[0].key, bytes_str("lance-encoding:blob")));
+    assert_true(bytes_equal(list[0].metadata[1].key, bytes_str("lance-encoding:packed")));
+    for (size_t i = 1; i < n; i++) assert_true(list[i].id == -1 && list[i].parent_id == -1 && !list[i].nullable);
+    assert_true(bytes_equal(list[5].name, bytes_str("blob_uri")) && list[5].encoding == 2 && list[4].encoding == 1);
+    schema_release(plain);
+    /* A data file's own schema is a blob again, without parts. */
+    assert_ok(f, schema_from_messages(f->mem, list, n, NULL, 0, true, &plain, &f->err));
+    assert_int_equal(plain->fields[0]->kind, FIELD_BLOB_V2);
+    assert_int_equal(plain->fields[0]->n_children, 0);
+    schema_release(plain);
+    schema_release(s);
+    s = with_metadata(f, "large_binary", 1, v1, STORAGE_2_1, &st);
+    assert_ok(f, schema_to_arrow(s, SCHEMA_VIEW_FILE, BLOB_AS_INPUT, f->mem, &out, &f->err));
+    assert_string_equal(out.children[0]->format, "Z");
+    arrow_schema_release(&out);
+    assert_ok(f, schema_to_arrow(s, SCHEMA_VIEW_FILE, BLOB_AS_PLACE, f->mem, &out, &f->err));
+    assert_string_equal(out.children[0]->format, "w:16");
+    arrow_schema_release(&out);
+    schema_release(s);
+    arena_reset(&a);
+}
+
+static void test_schema_blob__thresholds(void **state)
+{
+    struct fixture *f = *state;
+    static const struct {
+        const char *key, *value;
+        bool good;
+        struct blob_thresholds want;
+    } cases[] = {
+        {"k", "v", true, {65536, 4194304, 1073741824}},
+        {"lance-encoding:blob-inline-size-threshold", "0", true, {0, 4194304, 1073741824}},
+        {"lance-encoding:blob-inline-size-threshold", "+12", true, {12, 4194304, 1073741824}},
+        {"lance-encoding:blob-dedicated-size-threshold", "1", true, {65536, 1, 1073741824}},
+        {"lance-encoding:blob-pack-file-size-threshold", "18446744073709551600", true, {65536, 4194304, UINT64_MAX - 15}},
+        {"lance-encoding:blob-inline-size-threshold", "", false, {0}},
+        {"lance-encoding:blob-inline-size-threshold", "+", false, {0}},
+        {"lance-encoding:blob-inline-size-threshold", "-1", false, {0}},
+        {"lance-encoding:blob-inline-size-threshold", " 1", false, {0}},
+        {"lance-encoding:blob-inline-size-threshold", "184467440737095516160", false, {0}},
+        {"lance-encoding:blob-dedicated-size-threshold", "0", false, {0}},
+        {"lance-encoding:blob-pack-file-size-threshold", "0", false, {0}},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        const char *const pairs[][2] = {{"ARROW:extension:name", "lance.blob.v2"}, {cases[i].key, cases[i].value}};
+        pennon_status st;
+        struct blob_thresholds got;
+        struct schema *s = with_metadata(f, BLOB_TYPE, 2, pairs, STORAGE_2_2, &st);
+        if ((st == PENNON_OK) != cases[i].good) fail_msg("case %zu: %d %s", i, st, f->err.message);
+        if (st != PENNON_OK) {
+            assert_non_null(strstr(f->err.message, cases[i].key));
+            continue;
+        }
+        assert_ok(f, field_blob_thresholds(s->fields[0], &got, &f->err));
+        assert_true(got.inline_max == cases[i].want.inline_max && got.dedicated == cases[i].want.dedicated &&
+                    got.pack == cases[i].want.pack);
+        schema_release(s);
+    }
+}
+
+static void test_schema_blob__append(void **state)
+{
+    struct fixture *f = *state;
+    static const char *const key = "lance-encoding:blob-inline-size-threshold";
+    static const struct {
+        const char *have, *given; /* NULL = none */
+        bool good;
+    } cases[] = {{"10", NULL, true},  {"10", "10", true},    {"10", "010", true},
+                 {"10", "11", false}, {NULL, "65536", true}, {NULL, "1", false}};
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        const char *const have[][2] = {{"ARROW:extension:name", "lance.blob.v2"}, {key, cases[i].have}};
+        const char *const given[][2] = {{"ARROW:extension:name", "lance.blob.v2"}, {key, cases[i].given}};
+        pennon_status st;
+        struct schema *plain = with_metadata(f, BLOB_TYPE, cases[i].have ? 2 : 1, have, STORAGE_2_2, &st), *table = NULL,
+                      *out = NULL;
+        assert_ok(f, schema_assign_ids(f->mem, plain, 5, &table, &f->err));
+        struct schema *data = with_metadata(f, BLOB_TYPE_RANGED, cases[i].given ? 2 : 1, given, STORAGE_2_2, &st);
+        assert_int_equal(st, PENNON_OK);
+        st = schema_match_append(f->mem, table, data, &out, &f->err);
+        assert_int_equal(st == PENNON_OK, cases[i].good);
+        if (st == PENNON_OK) {
+            /* The table's field, written from the data's parts. */
+            const struct field *c = out->fields[0];
+            assert_int_equal(c->id, 5);
+            assert_int_equal(c->n_children, 4);
+            assert_int_equal(c->children[1]->id, 7);
+            assert_int_equal(c->children[3]->id, FIELD_NO_ID);
+            assert_true(bytes_equal(field_metadata_get(c, key), cases[i].have ? bytes_str(cases[i].have) : (struct bytes){0}));
+        }
+        schema_release(out);
+        schema_release(data);
+        schema_release(table);
+        schema_release(plain);
+    }
 }
 
 static void test_schema_metadata__keys_and_ids(void **state)
@@ -820,6 +959,9 @@ int main(void)
         FIXTURE_TEST(test_schema_from_arrow__message_names_the_path),
         FIXTURE_TEST(test_schema_json__views),
         FIXTURE_TEST(test_schema_blob__v1_and_v2),
+        FIXTURE_TEST(test_schema_blob__forms_of_writing),
+        FIXTURE_TEST(test_schema_blob__thresholds),
+        FIXTURE_TEST(test_schema_blob__append),
         FIXTURE_TEST(test_schema_metadata__keys_and_ids),
         FIXTURE_TEST(test_schema_packed__struct),
         FIXTURE_TEST(test_schema_bfloat16__items),

@@ -609,6 +609,111 @@ static void test_table_places__external_rule(void **state)
     }
 }
 
+/* A table with base 3 "memory://other/u", opened by a rule. */
+static struct snapshot *open_with_base(struct table_fixture *t, const struct external_rule *rule)
+{
+    struct base_path_message bases[] = {{.id = 3, .path = bytes_str("memory://other/u")},
+                                        {.id = 4, .path = bytes_str("memory://other/u/in")}};
+    struct manifest_message m = plain_manifest(1);
+    struct snapshot *s = NULL;
+    m.base_paths = bases;
+    m.n_base_paths = 2;
+    put_manifest(t, t->at.path, 1, true, &m);
+    table_ok(t, snapshot_open(&t->call, &t->at, NULL, rule, &s, &t->base.err));
+    return s;
+}
+
+static void test_table_places__external_blobs(void **state)
+{
+    struct table_fixture *t = *state;
+    static const char *const prefixes[] = {"memory://far"};
+    static const struct external_rule same = {.policy = EXTERNAL_SAME_STORE}, all = {.policy = EXTERNAL_ALL},
+                                      none = {.policy = EXTERNAL_NONE},
+                                      list = {.policy = EXTERNAL_LIST, .prefixes = prefixes, .n_prefixes = 1};
+    static const struct {
+        const struct external_rule *rule;
+        uint32_t base;
+        const char *uri, *path; /* NULL = refused */
+        pennon_status st;
+    } cases[] = {
+        {&same, 3, "a/b.bin", "other/u/a/b.bin", PENNON_OK},
+        {&same, 3, "../t/b.bin", NULL, PENNON_CORRUPT},
+        {&same, 3, "a/../../b", NULL, PENNON_CORRUPT},
+        {&same, 3, "/etc/passwd", NULL, PENNON_CORRUPT},
+        {&same, 3, "a//b", NULL, PENNON_CORRUPT},
+        {&same, 3, "", NULL, PENNON_CORRUPT},
+        {&same, 3, "\xff", NULL, PENNON_CORRUPT},
+        {&same, 9, "a", NULL, PENNON_CORRUPT},
+        {&same, 0, "memory://other/u/a", "other/u/a", PENNON_OK},
+        {&same, 0, "memory://other/u", NULL, PENNON_INVALID_ARGUMENT},
+        {&same, 0, "memory://other/us/a", NULL, PENNON_INVALID_ARGUMENT},
+        {&same, 0, "memory://other/u/../x", NULL, PENNON_INVALID_ARGUMENT},
+        {&same, 0, "memory://tables/t/data/x", "tables/t/data/x", PENNON_OK},
+        {&same, 0, "memory://tables/u/data/x", NULL, PENNON_INVALID_ARGUMENT},
+        {&same, 0, "/etc/passwd", NULL, PENNON_INVALID_ARGUMENT},
+        {&same, 0, "relative", NULL, PENNON_CORRUPT},
+        {&all, 0, "/etc/passwd", "etc/passwd", PENNON_OK},
+        {&all, 3, "../b", NULL, PENNON_CORRUPT},
+        {&list, 0, "memory://far/a", "far/a", PENNON_OK},
+        {&list, 0, "memory://far/../a", NULL, PENNON_INVALID_ARGUMENT},
+        {&list, 3, "a", NULL, PENNON_INVALID_ARGUMENT},
+        {&none, 0, "memory://other/u/a", NULL, PENNON_INVALID_ARGUMENT},
+        {&none, 3, "a", NULL, PENNON_INVALID_ARGUMENT},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct snapshot *s = open_with_base(t, cases[i].rule);
+        pennon_store *store = NULL;
+        char *path = NULL;
+        pennon_status st = external_blob_locate(s, &t->call, cases[i].base, bytes_str(cases[i].uri), &store, &path, &t->base.err);
+        if (st != cases[i].st) fail_msg("case %zu: status %d %s", i, st, t->base.err.message);
+        if (st == PENNON_OK) assert_string_equal(path, cases[i].path);
+        if (st != PENNON_OK) assert_true(store == NULL && path == NULL);
+        if (st == PENNON_INVALID_ARGUMENT) assert_string_equal(t->base.err.kind, "ExternalPathRefused");
+        mem_free(t->base.mem, path);
+        pennon_store_free(store);
+        snapshot_release(s);
+    }
+}
+
+static void test_table_places__blob_references(void **state)
+{
+    struct table_fixture *t = *state;
+    static const struct {
+        bool table, outside;
+        const char *uri;
+        uint32_t base;
+        const char *stored; /* NULL = refused */
+    } cases[] = {
+        {true, false, "memory://other/u/a b", 3, "a b"},
+        {true, false, "memory://other/u/in/x", 4, "x"}, /* the longest base */
+        {true, true, "memory://other/u/in/x", 4, "x"},
+        {true, false, "memory://other/x", 0, NULL},
+        {true, true, "memory://other/a b\xc3\xa9", 0, "memory://other/a%20b%C3%A9"},
+        {false, false, "memory://other/u/x", 0, NULL},
+        {false, true, "file:///a/b", 0, "file:///a/b"},
+        {false, true, "s3://bucket/key", 0, "s3://bucket/key"},
+        {false, false, "s3://bucket/key", 0, NULL},
+        {false, true, "file:///a/../b", 0, NULL},
+        {false, true, "/a/b", 0, NULL},
+    };
+    static const struct external_rule all = {.policy = EXTERNAL_ALL};
+    struct snapshot *s = open_with_base(t, &all);
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct buf stored;
+        uint32_t base = 77;
+        buf_init(&stored, t->base.mem, BUF_NO_LIMIT);
+        pennon_status st = external_blob_reference(&t->call, cases[i].table ? s : NULL, cases[i].outside, bytes_str(cases[i].uri),
+                                                   &base, &stored, &t->base.err);
+        if ((st == PENNON_OK) != (cases[i].stored != NULL)) fail_msg("case %zu: status %d %s", i, st, t->base.err.message);
+        if (st == PENNON_OK) {
+            assert_int_equal(base, cases[i].base);
+            assert_true(bytes_equal(bytes_of(stored.data, stored.size), bytes_str(cases[i].stored)));
+        }
+        buf_free(&stored);
+    }
+    snapshot_release(s);
+}
+
 static void test_table_places__deletion_file_of_a_base(void **state)
 {
     struct table_fixture *t = *state;
@@ -650,6 +755,8 @@ int main(void)
         TABLE_TEST(test_table_fragment__addresses_without_stable_ids),
         TABLE_TEST(test_table_places__names),
         TABLE_TEST(test_table_places__external_rule),
+        TABLE_TEST(test_table_places__external_blobs),
+        TABLE_TEST(test_table_places__blob_references),
         TABLE_TEST(test_table_places__deletion_file_of_a_base),
     };
     return cmocka_run_group_tests_name("snapshot", tests, NULL, NULL);
