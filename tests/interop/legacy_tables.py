@@ -115,6 +115,3 @@ def empty(uri):
     lance.write_dataset(table.slice(0, 0), uri, data_storage_version="legacy")
     lance.write_dataset(table, uri, mode="append")
     lance.dataset(uri).delete("true")
-
-
-HISTORIES = ("deleted", "evolved", "updated", "compacted", "tombstones")
