@@ -120,7 +120,13 @@ static void use_version(const pennon_open_options *o, unsigned uses, pennon_erro
     if (uses & USE_SYSTEM_COLUMNS) scan_system_columns(ds, o->call, count, err);
     if (uses & USE_TAKE) take(ds, o->call, count, err);
     if (uses & USE_LIST) list_all(ds, o->call, err);
-    if ((uses & USE_VERIFY) && count < 20000) (void)fine(pennon_dataset_verify(ds, o->call, NULL, NULL, &findings, err), err);
+    if ((uses & USE_VERIFY) && count < 20000) {
+        /* A file may hold more rows than its table says, all of one value: to walk them takes its time. */
+        pennon_call brief = *o->call;
+        brief.timeout_ms = 300;
+        const pennon_status st = pennon_dataset_verify(ds, &brief, NULL, NULL, &findings, err);
+        if (st != PENNON_TIMEOUT) (void)fine(st, err);
+    }
     pennon_dataset_free(ds);
 }
 
