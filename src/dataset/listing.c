@@ -222,20 +222,35 @@ done:
 
 struct stats_walk {
     const struct schema *schema;
-    uint64_t *bytes; /* a field id, 0 .. max id */
-    int32_t max_id;
+    uint64_t *bytes; /* of the fields as they stand in schema->by_id: ids can be any numbers */
 };
+
+/* Place of an id in schema->by_id; n_all for one that no field has. */
+static size_t place_of(const struct schema *s, int32_t id)
+{
+    size_t low = 0, high = s->n_all;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (s->by_id[mid]->id < id) {
+            low = mid + 1;
+        } else {
+            high = mid;
+        }
+    }
+    return low < s->n_all && s->by_id[low]->id == id ? low : s->n_all;
+}
 
 static pennon_status add_file_stats(const struct call *c, struct file_reader *r, const struct data_file *f, struct stats_walk *w,
                                     pennon_error *err)
 {
     for (uint32_t i = 0; i < f->n_fields && i < f->n_columns; i++) {
         struct column_stats stats;
-        if (f->fields[i] < 0 || f->fields[i] > w->max_id || f->columns[i] < 0) continue;
+        const size_t at = place_of(w->schema, f->fields[i]);
+        if (at == w->schema->n_all || f->columns[i] < 0) continue;
         CHECK_FILE_RETURN((uint32_t)f->columns[i] < file_reader_columns(r), "column %d of %u", f->columns[i],
                           file_reader_columns(r));
         TRY_RETURN(file_column_stats(c, r, (uint32_t)f->columns[i], &stats, err));
-        w->bytes[f->fields[i]] += stats.bytes;
+        w->bytes[at] += stats.bytes;
     }
     return PENNON_OK;
 }
@@ -259,7 +274,7 @@ static pennon_status stats_rows(struct listing *l, const struct field *f, const 
         TRY(path_text(f, &name, err));
         TRY(builder_append_int(builder_child(l->rows, 0), f->id, err));
         TRY(builder_append_bytes(builder_child(l->rows, 1), bytes_of(name.data, name.size), err));
-        TRY(put_u64(l, 2, f->id >= 0 && f->id <= w->max_id ? w->bytes[f->id] : 0, err));
+        TRY(put_u64(l, 2, w->bytes[place_of(w->schema, f->id)], err));
         TRY(end_row(l, err));
     } else {
         for (size_t i = 0; i < f->n_children; i++) TRY(stats_rows(l, f->children[i], w, err));
@@ -274,9 +289,9 @@ static pennon_status fill_stats(struct listing *l, pennon_dataset *ds, struct sn
     pennon_status st = PENNON_OK;
     struct file_cache *fc;
     struct snapshot *same;
-    struct stats_walk w = {s->schema, NULL, schema_max_id(s->schema)};
+    struct stats_walk w = {s->schema, NULL};
     dataset_get(ds, &same, &fc);
-    TRY_NEW(w.bytes, mem_calloc(l->c->mem, (size_t)(w.max_id + 2), sizeof *w.bytes, err));
+    TRY_NEW(w.bytes, mem_calloc(l->c->mem, s->schema->n_all + 1, sizeof *w.bytes, err));
     for (size_t i = 0; i < s->n_fragments; i++) {
         TRY(call_check(l->c, err));
         for (uint32_t k = 0; k < s->fragments[i].n_files; k++) {

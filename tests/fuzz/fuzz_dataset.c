@@ -33,7 +33,8 @@ static void list_all(pennon_dataset *ds, const pennon_call *call, pennon_error *
     if (fine(pennon_dataset_schema_json(ds, &text, err), err)) pennon_string_free(text);
 }
 
-static void scan(pennon_dataset *ds, const pennon_call *call, const struct ArrowSchema *declared, uint64_t count, pennon_error *err)
+static void scan_all(pennon_dataset *ds, const pennon_call *call, const struct ArrowSchema *declared, uint64_t count,
+                     pennon_error *err)
 {
     struct ArrowArrayStream stream;
     pennon_scan_options o;
@@ -51,11 +52,20 @@ static void scan(pennon_dataset *ds, const pennon_call *call, const struct Arrow
         const uint64_t rows = drain(&stream, NULL, err);
         FUZZ_CHECK(rows == UINT64_MAX || count == UINT64_MAX || rows == (count < 100 ? count : 100));
     }
-    o.limit = ROWS_READ;
+}
+
+/* The last ten rows. */
+static void scan_system_columns(pennon_dataset *ds, const pennon_call *call, uint64_t count, pennon_error *err)
+{
+    struct ArrowArrayStream stream;
+    pennon_scan_options o;
     static const char *const names[] = {"_rowid", "_rowaddr", "_rowoffset", "_row_created_at_version",
                                         "_row_last_updated_at_version"};
     const pennon_names system_columns = {sizeof names / sizeof *names, names};
+    pennon_scan_options_init(&o);
+    o.call = call;
     o.columns = &system_columns;
+    o.limit = ROWS_READ;
     o.offset = count > 10 && count != UINT64_MAX ? count - 10 : 0;
     if (fine(pennon_scan(ds, &o, &stream, err), err)) {
         const uint64_t rows = drain(&stream, NULL, err);
@@ -84,15 +94,15 @@ static void take(pennon_dataset *ds, const pennon_call *call, uint64_t count, pe
     }
 }
 
-/* What is done besides a scan: bits of a number made of the input, so that an execution stays short and a replay does the same. */
-enum { USE_TAKE = 1, USE_LIST = 2, USE_VERIFY = 4, USE_OLDEST = 8, USE_TAG = 16 };
+/* An execution does two things of five with one version of three: a number made of the input says which, so that a replay does the same. */
+enum { USE_SCAN = 1, USE_SYSTEM_COLUMNS = 2, USE_TAKE = 4, USE_LIST = 8, USE_VERIFY = 16, USE_OLDEST = 32, USE_TAG = 64 };
 
 static unsigned uses_of(const uint8_t *data, size_t size)
 {
     uint32_t h = 2166136261u;
     for (size_t i = 0; i < size; i++) h = (h ^ data[i]) * 16777619u;
-    const unsigned old = h >> 20 & 7;
-    return (h >> 16 & 7) | (old == 0 ? USE_OLDEST : old == 1 ? USE_TAG : 0);
+    const unsigned version = h >> 24 & 7;
+    return 1u << (h >> 16) % 5 | 1u << (h >> 8) % 5 | (version == 0 ? USE_OLDEST : version == 1 ? USE_TAG : 0u);
 }
 
 static void use_version(const pennon_open_options *o, unsigned uses, pennon_error *err)
@@ -104,12 +114,19 @@ static void use_version(const pennon_open_options *o, unsigned uses, pennon_erro
     if (!fine(pennon_dataset_count_rows(ds, o->call, &count, err), err)) count = UINT64_MAX;
     if (fine(pennon_dataset_schema(ds, &schema, err), err)) {
         FUZZ_CHECK(arrow_schema_validate(&schema, err) == PENNON_OK);
-        scan(ds, o->call, &schema, count, err);
+        if (uses & USE_SCAN) scan_all(ds, o->call, &schema, count, err);
         schema.release(&schema);
     }
+    if (uses & USE_SYSTEM_COLUMNS) scan_system_columns(ds, o->call, count, err);
     if (uses & USE_TAKE) take(ds, o->call, count, err);
     if (uses & USE_LIST) list_all(ds, o->call, err);
-    if ((uses & USE_VERIFY) && count < 20000) (void)fine(pennon_dataset_verify(ds, o->call, NULL, NULL, &findings, err), err);
+    if ((uses & USE_VERIFY) && count < 20000) {
+        /* A file may hold more rows than its table says, all of one value: to walk them takes its time. */
+        pennon_call brief = *o->call;
+        brief.timeout_ms = 300;
+        const pennon_status st = pennon_dataset_verify(ds, &brief, NULL, NULL, &findings, err);
+        if (st != PENNON_TIMEOUT) (void)fine(st, err);
+    }
     pennon_dataset_free(ds);
 }
 
