@@ -65,7 +65,8 @@ class Work:
     def go_on(self, rows, branch=None):
         """Official appends, deletes and compacts; Pennon reads what it left."""
         case = self.made.case
-        compact = (case.maker, case.feature) != ("v8", "blobs_v1")  # which 8.0.0 cannot compact
+        # What official cannot compact: blobs (8.0.0), missing structs of 2.0, which would be null.
+        compact = (case.maker, case.feature) != ("v8", "blobs_v1") and (case.feature, case.storage) != ("missing", "2.0")
         self.made.oracles.get(case.maker).touch(uri=self.uri, ipc=save(rows, self.folder / "more.arrow"), branch=branch, compact=compact)
         self.agree(branch)
 
@@ -171,7 +172,7 @@ def test_write_on_a_branch(tables, case, tmp_path, branch, mode):
 @pytest.mark.parametrize("case", [Case(maker, "indices", stable) for maker in oracle.NAMES for stable in (False, True)], ids=str)
 def test_indices_are_used_after_an_append(tables, case, tmp_path):
     """Official finds old rows through the indices that Pennon carried, and new rows beside them; then it brings them up to date."""
-    work, asked = Work(tables(case), tmp_path), None
+    work = Work(tables(case), tmp_path)
     asked = work.made.oracles.get(case.maker)
     rows = tables(case).expected(tables(case).newest())
     more = rows.select(data_names(rows)).slice(0, 5)
@@ -182,8 +183,41 @@ def test_indices_are_used_after_an_append(tables, case, tmp_path):
         assert asked.scan(uri=work.uri, out=str(tmp_path / "found"), filter=filter_) == count, filter_
     names = asked.optimize_indices(uri=work.uri)
     assert names == tables(case).more["indices"] or sorted(names) == sorted(tables(case).more["indices"])
-    assert asked.scan(uri=work.uri, out=str(tmp_path / "found"), filter="a = 9003") == 1
+    if (case.maker, case.stable) != ("v8", True):  # 8.0.0 loses rows to its own zone maps then, whoever wrote them
+        assert asked.scan(uri=work.uri, out=str(tmp_path / "found"), filter="a = 9003") == 1
     work.agree()
+
+
+def shuffle_fragments(uri):
+    """The newest manifest with its fragments in the opposite order, as old writers left them."""
+    made = manifest(uri)
+    parts = [(tag, made.raw[start:end]) for tag, _, _, start, end in lance_bytes.wire(made.raw)]
+    turned = iter([part for tag, part in parts if tag == 2][::-1])
+    message = b"".join(next(turned) if tag == 2 else part for tag, part in parts)
+    assert len(message) == len(made.raw) and message != made.raw
+    with open(made.path, "r+b") as file:
+        file.seek(made.position + 4)
+        file.write(message)
+
+
+@only("deletes_array", "updates", "indices")
+def test_append_to_fragments_out_of_order(tables, case, tmp_path):
+    """Rows are read in the order of the manifest; the next version has the fragments by id."""
+    work = Work(tables(case), tmp_path)
+    want = tables(case).expected(tables(case).newest())
+    shuffle_fragments(work.uri)
+    work.valid = dict.fromkeys(work.valid, False)
+    got = work.agree()
+    assert got.num_rows == want.num_rows and not got.equals(want)
+    assert arrow_diff.diff_table(want.drop_columns(["_rowoffset"]), got.drop_columns(["_rowoffset"]).sort_by("_rowaddr")) is None
+    assert "not in the order of their ids" in pennon.findings(work.uri)
+    ids = got.column("_rowaddr").to_pylist()[::17]
+    found = pennon.take(work.uri, addresses=ids)
+    assert arrow_diff.diff_table(got.select(found.column_names).take(list(range(0, got.num_rows, 17))), found) is None
+    pennon.write(work.uri, save(input_rows(case, want), tmp_path / "rows.arrow"), mode="append")
+    work.valid = {name: True for name in work.valid}
+    assert arrow_diff.diff_table(want, work.agree().slice(0, want.num_rows)) is None
+    work.go_on(input_rows(case, want))
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.feature in ("missing", "evolution", "keys") and not case.storage], ids=str)
