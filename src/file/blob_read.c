@@ -337,6 +337,20 @@ static pennon_status place_values(struct blobs *b, pennon_error *err)
     return PENNON_OK;
 }
 
+/* A field of another engine may be `binary`: offsets of four bytes, in place of the wide ones. */
+static pennon_status narrow_ends(struct blobs *b, pennon_error *err)
+{
+    const uint64_t rows = (uint64_t)b->column->length;
+    if (b->ends[rows] > INT32_MAX) {
+        (void)error_set(err, PENNON_INVALID_ARGUMENT,
+                        "column '%s': blobs of %" PRIu64 " bytes do not fit 32-bit offsets; ask for fewer rows", b->field->name,
+                        b->ends[rows]);
+        return error_kind(err, "OffsetOverflow");
+    }
+    for (uint64_t row = 0; row <= rows; row++) store_u32((uint8_t *)b->ends + 4 * row, (uint32_t)b->ends[row]);
+    return PENNON_OK;
+}
+
 static pennon_status read_column(const struct call *c, struct file_reader *r, const struct file_projection *p,
                                  const struct field *field, const struct ArrowArray *column, struct ArrowArray *out,
                                  pennon_error *err)
@@ -353,6 +367,7 @@ static pennon_status read_column(const struct call *c, struct file_reader *r, co
     TRY(place_values(&b, err));
     TRY_NEW(b.data, array_make_buffer(out, 2, (size_t)b.ends[rows], err));
     TRY(pool_parallel(call_pool(c), c->threads, b.n_objects, read_object, &b, err));
+    if (field->kind == FIELD_BLOB_V1 && field->type.id == ARROW_BINARY) TRY(narrow_ends(&b, err));
     if (column->null_count && column->buffers[0]) {
         uint8_t *bits;
         TRY_NEW(bits, array_make_buffer(out, 0, (size_t)bitmap_bytes(rows), err));
