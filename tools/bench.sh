@@ -23,6 +23,15 @@ case beside_official in *"$part"*)
     ran=$((ran + 1))
     ;;
 esac
+case small in *"$part"*)
+    echo "== small"
+    tools/venv.sh
+    library=$(find "$folder" -maxdepth 1 -name 'libpennon.so.*.*.*')
+    build/venv8/bin/python bench/small.py "$folder/pennon" "$library" "$folder/small" | tee "$folder/results/small.txt"
+    rm -rf "$folder/small"
+    ran=$((ran + 1))
+    ;;
+esac
 if [ "$ran" -eq 0 ]; then
     echo "bench: no benchmark matches '$part' in $folder/bench" >&2
     exit 1
