@@ -182,40 +182,36 @@ done:
     return st;
 }
 
-static pennon_status fill_tags(struct listing *l, pennon_dataset *ds, struct snapshot *s, pennon_error *err)
+typedef pennon_status (*list_refs_fn)(const struct call *c, const struct table_location *at, struct ref_entry **out, size_t *n,
+                                      pennon_error *err);
+
+static pennon_status fill_refs(struct listing *l, const struct snapshot *s, list_refs_fn list, pennon_error *err)
 {
-    UNUSED(ds);
     pennon_status st = PENNON_OK;
-    struct ref_entry *tags = NULL;
+    struct ref_entry *refs = NULL;
     size_t n = 0;
-    TRY(list_tags(l->c, &s->at, &tags, &n, err));
+    TRY(list(l->c, &s->at, &refs, &n, err));
     for (size_t i = 0; i < n; i++) {
-        TRY(put_text(l, 0, tags[i].name, err));
-        TRY(put_text(l, 1, tags[i].branch, err));
-        TRY(put_u64(l, 2, tags[i].version, err));
+        TRY(put_text(l, 0, refs[i].name, err));
+        TRY(put_text(l, 1, refs[i].branch, err));
+        TRY(put_u64(l, 2, refs[i].version, err));
         TRY(end_row(l, err));
     }
 done:
-    ref_entries_free(l->c->mem, tags, n);
+    ref_entries_free(l->c->mem, refs, n);
     return st;
+}
+
+static pennon_status fill_tags(struct listing *l, pennon_dataset *ds, struct snapshot *s, pennon_error *err)
+{
+    UNUSED(ds);
+    return fill_refs(l, s, list_tags, err);
 }
 
 static pennon_status fill_branches(struct listing *l, pennon_dataset *ds, struct snapshot *s, pennon_error *err)
 {
     UNUSED(ds);
-    pennon_status st = PENNON_OK;
-    struct ref_entry *branches = NULL;
-    size_t n = 0;
-    TRY(list_branches(l->c, &s->at, &branches, &n, err));
-    for (size_t i = 0; i < n; i++) {
-        TRY(put_text(l, 0, branches[i].name, err));
-        TRY(put_text(l, 1, branches[i].branch, err));
-        TRY(put_u64(l, 2, branches[i].version, err));
-        TRY(end_row(l, err));
-    }
-done:
-    ref_entries_free(l->c->mem, branches, n);
-    return st;
+    return fill_refs(l, s, list_branches, err);
 }
 
 /* ---- column sizes ---- */
@@ -225,27 +221,12 @@ struct stats_walk {
     uint64_t *bytes; /* of the fields as they stand in schema->by_id: ids can be any numbers */
 };
 
-/* Place of an id in schema->by_id; n_all for one that no field has. */
-static size_t place_of(const struct schema *s, int32_t id)
-{
-    size_t low = 0, high = s->n_all;
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-        if (s->by_id[mid]->id < id) {
-            low = mid + 1;
-        } else {
-            high = mid;
-        }
-    }
-    return low < s->n_all && s->by_id[low]->id == id ? low : s->n_all;
-}
-
 static pennon_status add_file_stats(const struct call *c, struct file_reader *r, const struct data_file *f, struct stats_walk *w,
                                     pennon_error *err)
 {
     for (uint32_t i = 0; i < f->n_fields && i < f->n_columns; i++) {
         struct column_stats stats;
-        const size_t at = place_of(w->schema, f->fields[i]);
+        const size_t at = schema_place_of_id(w->schema, f->fields[i]);
         if (at == w->schema->n_all || f->columns[i] < 0) continue;
         CHECK_FILE_RETURN((uint32_t)f->columns[i] < file_reader_columns(r), "column %d of %u", f->columns[i],
                           file_reader_columns(r));

@@ -148,8 +148,10 @@ struct blob_thresholds {
 pennon_status field_blob_thresholds(const struct field *f, struct blob_thresholds *out, pennon_error *err) CHECKED;
 bool field_has_blob(const struct field *f); /* v1 or v2, the field or one below it */
 
-struct bytes field_metadata_get(const struct field *f, const char *key);        /* data NULL = absent */
-const struct field *schema_find_id(const struct schema *s, int32_t id);         /* any depth; NULL = none */
+struct bytes field_metadata_get(const struct field *f, const char *key); /* data NULL = absent */
+const struct field *schema_find_id(const struct schema *s, int32_t id);  /* any depth; NULL = none */
+/* Place of an id in s->by_id; s->n_all for one that no field has. */
+size_t schema_place_of_id(const struct schema *s, int32_t id);
 const struct field *schema_find_name(const struct schema *s, const char *name); /* top level, exact */
 /* A dotted path with back-ticks around parts that hold dots: `a.b`, `` `a.b`.c ``. List items are not entered. NOT_FOUND suggests the
  * nearest name. */

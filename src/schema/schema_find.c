@@ -7,7 +7,7 @@
 /* Names longer than this are not compared by edit distance. */
 #define NEAR_NAME_MAX 64
 
-const struct field *schema_find_id(const struct schema *s, int32_t id)
+size_t schema_place_of_id(const struct schema *s, int32_t id)
 {
     size_t low = 0, high = s->n_all;
     while (low < high) {
@@ -18,7 +18,13 @@ const struct field *schema_find_id(const struct schema *s, int32_t id)
             high = mid;
         }
     }
-    return id != FIELD_NO_ID && low < s->n_all && s->by_id[low]->id == id ? s->by_id[low] : NULL;
+    return id != FIELD_NO_ID && low < s->n_all && s->by_id[low]->id == id ? low : s->n_all;
+}
+
+const struct field *schema_find_id(const struct schema *s, int32_t id)
+{
+    const size_t at = schema_place_of_id(s, id);
+    return at < s->n_all ? s->by_id[at] : NULL;
 }
 
 const struct field *schema_find_name(const struct schema *s, const char *name)
