@@ -255,7 +255,7 @@ static pennon_status stats_rows(struct listing *l, const struct field *f, const 
         TRY(path_text(f, &name, err));
         TRY(builder_append_int(builder_child(l->rows, 0), f->id, err));
         TRY(builder_append_bytes(builder_child(l->rows, 1), bytes_of(name.data, name.size), err));
-        TRY(put_u64(l, 2, w->bytes[place_of(w->schema, f->id)], err));
+        TRY(put_u64(l, 2, w->bytes[schema_place_of_id(w->schema, f->id)], err));
         TRY(end_row(l, err));
     } else {
         for (size_t i = 0; i < f->n_children; i++) TRY(stats_rows(l, f->children[i], w, err));
