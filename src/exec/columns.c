@@ -73,6 +73,7 @@ static pennon_status locate(const struct column_plan *p, int32_t id, struct outp
 
 static pennon_status add_column(struct column_plan *p, const char *name, enum system_column system, pennon_error *err)
 {
+    ASSERT(system < SYSTEM_COUNT);
     struct output_column *c = &p->columns[p->n_columns++];
     c->name = arena_strndup(&p->arena, name, strlen(name), err);
     c->system = system;
@@ -122,6 +123,7 @@ static pennon_status column_schema(const struct column_plan *p, const struct out
                                    pennon_error *err)
 {
     if (c->system != SYSTEM_NONE) return system_schema(c->name, p->mem, out, err);
+    ASSERT(c->depth >= 1 && c->path[0] < p->read->n_fields);
     const struct field *f = p->read->fields[c->path[0]];
     bool nullable = f->nullable;
     for (uint32_t i = 1; i < c->depth; i++) {

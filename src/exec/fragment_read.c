@@ -65,6 +65,7 @@ static bool file_has(const struct data_file *f, int32_t id)
 static pennon_status open_source(struct reading *rd, struct file_cache *fc, const struct data_file *f, const int32_t *ids, size_t n,
                                  pennon_error *err)
 {
+    ASSERT(n > 0 && rd->n_sources < rd->f->n_files);
     struct source *src = &rd->sources[rd->n_sources++];
     struct mem *m = rd->c->mem;
     TRY_RETURN(file_cache_get(rd->c, fc, rd->s, f, &src->reader, err));
@@ -162,6 +163,7 @@ static pennon_status merge_field(const struct call *c, const struct parts *p, co
 /* Nulls of a struct: where every part says null. */
 static pennon_status merge_validity(const struct parts *p, int64_t length, struct ArrowArray *out, pennon_error *err)
 {
+    ASSERT(p->n > 0);
     for (size_t i = 0; i < p->n; i++) {
         if (p->array[i]->null_count == 0) return PENNON_OK;
     }
@@ -171,6 +173,7 @@ static pennon_status merge_validity(const struct parts *p, int64_t length, struc
     memset(bits, 0, bytes);
     for (size_t i = 0; i < p->n; i++) {
         const uint8_t *own = p->array[i]->buffers[0];
+        ASSERT(own != NULL && p->array[i]->offset == 0); /* readers make arrays without an offset */
         for (size_t b = 0; b < bytes; b++) bits[b] = (uint8_t)(bits[b] | own[b]);
     }
     out->null_count = length - (int64_t)bitmap_count(bits, 0, (uint64_t)length);
@@ -288,6 +291,7 @@ static pennon_status fill_system(struct reading *rd, enum system_column which, u
         default: TRY_RETURN(fragment_fill_versions(rd->c, rd->s, rd->f, LINEAGE_LAST_UPDATED_AT, start, n, to, err)); break;
         }
         to += n;
+        ASSERT(start <= rd->rows[i].end);
     }
     return PENNON_OK;
 }
@@ -364,6 +368,7 @@ static pennon_status convert_json(const struct field *f, struct mem *m, struct A
 static pennon_status mask_nulls(const struct ArrowArray *above, struct ArrowArray *array, struct mem *m, pennon_error *err)
 {
     if (above->null_count == 0 || array->n_buffers == 0) return PENNON_OK;
+    ASSERT(above->length == array->length && above->offset == 0 && array->offset == 0);
     pennon_status st = PENNON_OK;
     struct buf both;
     uint64_t n = (uint64_t)array->length;
@@ -389,6 +394,7 @@ static pennon_status take_column(struct reading *rd, const struct output_column 
                                  struct ArrowArray *out, pennon_error *err)
 {
     struct ArrowArray *at = columns->children[col->path[0]], *chain[64];
+    ASSERT(col->depth >= 1 && col->depth <= ARRAY_LEN(chain)); /* the plan goes no deeper */
     const struct field *f = rd->plan->read->fields[col->path[0]];
     const struct ArrowSchema *schema = rd->plan->read_arrow.children[col->path[0]];
     for (uint32_t i = 1; i < col->depth; i++) {
@@ -449,6 +455,7 @@ static pennon_status drop_deleted(struct reading *rd, const struct deletion_vect
         part.size = 0;
         at += n;
     }
+    ASSERT(at == rd->count && kept <= at);
     if (kept == rd->count) goto done;
     TRY(array_filter(&rd->plan->arrow, batch, bits.data, 0, rd->c->mem, &live, err));
     array_release(batch);

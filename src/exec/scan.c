@@ -177,6 +177,7 @@ static pennon_status next_job(struct scan *s, struct job **out, pennon_error *er
             TRY_RETURN(live_before(s, s->fragments[at->fragment], &at->first_live, err));
         }
         if (at->row < at->end) {
+            ASSERT(s->batch_rows > 0);
             struct row_range rows = {at->row, min_u64(at->end, at->row + s->batch_rows)};
             at->row = rows.end;
             return new_job(s, s->fragments[at->fragment], rows, at->first_live, out, err);
@@ -247,6 +248,7 @@ static pennon_status fill_queue(struct scan *s, pennon_error *err)
 /* Wait until the head is done; run it here when nobody has begun it. */
 static void finish_head(struct scan *s)
 {
+    ASSERT(s->count > 0);
     struct job *j = s->queue[s->head];
     (void)pthread_mutex_lock(&s->lock);
     if (j->state == JOB_QUEUED) {
@@ -288,6 +290,7 @@ static bool can_split(const struct job *j)
 static pennon_status split_head(struct scan *s, pennon_error *err)
 {
     struct job *j = s->queue[s->head];
+    ASSERT(s->count > 0 && s->count < s->window); /* a slot is free for the rest */
     wait_idle(s);
     requeue_waiting(s);
     uint64_t end = j->rows.end;

@@ -92,6 +92,7 @@ static pennon_status read_group(void *arg, size_t i, pennon_error *err)
     struct group *g = &t->groups[i];
     if (g->n_rows == 0) return PENNON_OK;
     TRY_RETURN(call_check(t->c, err));
+    ASSERT(g->fragment >= t->s->fragments && g->fragment < t->s->fragments + t->s->n_fragments);
     uint64_t first_live = t->starts ? t->starts[g->fragment - t->s->fragments] : 0;
     return fragment_read(t->c, t->fc, t->s, g->fragment, t->plan, g->rows, g->n_rows, first_live, &g->batch, err);
 }
@@ -144,6 +145,7 @@ static pennon_status order_rows(struct taking *t, struct ArrowArray *all, struct
     bool same = true;
     for (size_t i = 0; i < t->n; i++) {
         if (t->found[i] == UINT64_MAX) continue;
+        ASSERT((int64_t)t->found[i] < all->length);
         same = same && t->found[i] == n;
         t->found[n++] = t->found[i];
     }
@@ -219,6 +221,7 @@ pennon_status resolve_offsets(const struct call *c, struct snapshot *s, struct f
             }
         }
         while (starts[low + 1] <= offsets[i]) low++; /* fragments without live rows */
+        ASSERT(low < s->n_fragments && starts[low] <= offsets[i]);
         if (low != at) {
             deletion_vector_release(dv);
             dv = NULL;

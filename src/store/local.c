@@ -55,6 +55,7 @@ static char *full_path(const struct local *l, const char *path, pennon_error *er
 
 static void close_entry(struct local *l, struct open_file *f)
 {
+    ASSERT(f->users == 0 && f->fd >= 0);
     (void)close(f->fd);
     mem_free(l->mem, f->path);
     mem_free(l->mem, f);
@@ -140,6 +141,7 @@ done:
 static void file_put(struct local *l, struct open_file *f)
 {
     (void)pthread_mutex_lock(&l->lock);
+    ASSERT(f->users > 0);
     f->users--;
     (void)pthread_mutex_unlock(&l->lock);
 }
@@ -206,6 +208,7 @@ static void group_finish(struct read_group *g)
 
 static void group_read(struct read_group *g, size_t i)
 {
+    ASSERT(i < g->n);
     pennon_error err;
     pennon_error_init(&err);
     if (read_fully(g->file->fd, &g->ranges[i], &err) != PENNON_OK) {

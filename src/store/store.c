@@ -334,6 +334,7 @@ static void writer_free(struct store_writer *w)
 
 static pennon_status writer_flush(struct store_writer *w, pennon_error *err)
 {
+    ASSERT(w->inner != NULL && w->gather.size <= GATHER_BYTES);
     if (w->gather.size == 0) return PENNON_OK;
     pennon_status st = w->store->vtable.writer_write(w->store->self, w->inner, w->gather.data, w->gather.size, err);
     w->gather.size = 0;
@@ -382,6 +383,7 @@ void store_coalesce(const struct span *ranges, size_t n, uint64_t gap, uint64_t 
 {
     size_t made = 0;
     for (size_t i = 0; i < n; i++) {
+        ASSERT(i == 0 || ranges[i - 1].offset <= ranges[i].offset); /* sorted */
         uint64_t end = ranges[i].offset + ranges[i].size;
         if (made) {
             struct span *last = &requests[made - 1];
