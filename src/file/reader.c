@@ -212,13 +212,16 @@ static bool has_magic(const struct block *tail) { return tail->size >= 16 && mem
 
 static pennon_status read_tail(const struct call *c, struct file_reader *r, uint64_t known_size, pennon_error *err)
 {
-    pennon_status st = store_get_tail(c, r->store, r->path, known_size, TAIL_BYTES, &r->tail, &r->size, err);
+    /* The tail lives as long as the reader, which others share and which may be cached: it is not charged to the budget of this call. */
+    struct call own = *c;
+    own.mem = r->mem;
+    pennon_status st = store_get_tail(&own, r->store, r->path, known_size, TAIL_BYTES, &r->tail, &r->size, err);
     bool wrong = known_size && (st == PENNON_CORRUPT || (st == PENNON_OK && !has_magic(r->tail)));
     if (wrong) {
         /* The size came from a manifest and may be wrong: ask once. */
         block_release(r->tail);
         r->tail = NULL;
-        st = store_get_tail(c, r->store, r->path, 0, TAIL_BYTES, &r->tail, &r->size, err);
+        st = store_get_tail(&own, r->store, r->path, 0, TAIL_BYTES, &r->tail, &r->size, err);
     }
     if (st != PENNON_OK) return st;
     CHECK_FILE_RETURN(has_magic(r->tail), "no Lance data file: the last four bytes are not LANC");

@@ -208,6 +208,33 @@ static void test_limits_budget__batches_larger_than_it(void **state) { write_and
 static void test_limits_budget__storage_2_0(void **state) { write_and_scan(*state, "2.0", 60000, 20000); }
 static void test_limits_budget__storage_2_2(void **state) { write_and_scan(*state, "2.2", 60000, 20000); }
 
+/* What a dataset keeps of its open files is not the budget's of the scan that opened them: it would fill with every file. */
+static void test_limits_budget__open_files_are_not_charged(void **state)
+{
+    struct world *w = *state;
+    pennon_budget *budget = NULL;
+    pennon_dataset *ds = NULL;
+    struct ArrowArrayStream stream, rows_in = rows_of(w, 0, 6400, 6400);
+    pennon_write_options wo;
+    pennon_scan_options o;
+    int64_t rows, sum;
+    pennon_write_options_init(&wo);
+    wo.call = &w->call;
+    wo.max_rows_per_file = 200;
+    assert_fine(pennon_write("memory://files", &rows_in, &wo, &ds, &w->err), &w->err);
+    assert_fine(pennon_budget_new(w->runtime, MIB, &budget, &w->err), &w->err);
+    pennon_call call = w->call;
+    call.budget = budget;
+    pennon_scan_options_init(&o);
+    o.call = &call;
+    assert_fine(pennon_scan(ds, &o, &stream, &w->err), &w->err);
+    assert_fine(drain(&stream, &rows, &sum, &w->err), &w->err);
+    assert_int_equal(rows, 6400);
+    assert_int_equal(pennon_budget_used(budget), 0); /* the dataset is still open */
+    pennon_budget_free(budget);
+    pennon_dataset_free(ds);
+}
+
 /* ---- stopping ---- */
 
 struct timer {
@@ -478,6 +505,7 @@ int main(void)
         LIMITS_TEST(test_limits_budget__batches_larger_than_it),
         LIMITS_TEST(test_limits_budget__storage_2_0),
         LIMITS_TEST(test_limits_budget__storage_2_2),
+        LIMITS_TEST(test_limits_budget__open_files_are_not_charged),
         LIMITS_TEST(test_limits_cancel__before_the_call),
         LIMITS_TEST(test_limits_cancel__endless_write),
         LIMITS_TEST(test_limits_deadline__endless_write),
