@@ -62,11 +62,15 @@ done:
     return st;
 }
 
-static pennon_status verify_data_file(struct verifying *v, struct snapshot *s, struct file_cache *fc, const struct data_file *f)
+/* `*opened` tells whether the file's footer could be read: without it the rows of the fragment cannot be, for the same reason. */
+static pennon_status verify_data_file(struct verifying *v, struct snapshot *s, struct file_cache *fc, const struct data_file *f,
+                                      bool *opened)
 {
     struct file_reader *r = NULL;
     pennon_error *err = v->a->err;
+    *opened = false;
     TRY_RETURN(file_cache_get(&v->a->c, fc, s, f, &r, err));
+    *opened = true;
     pennon_status st = PENNON_OK;
     /* Of files of 0.1 official notes the bytes before their last parts: a hint, no more. */
     if (f->size && f->size != file_reader_size(r) && f->version != STORAGE_LEGACY) {
@@ -95,11 +99,58 @@ static pennon_status verify_fragment(struct verifying *v, struct snapshot *s, st
     memcpy(where, text, n);
     where[n] = '\0';
     mem_free(v->a->c.mem, text);
-    for (uint32_t i = 0; i < f->n_files; i++) TRY_RETURN(report(v, verify_data_file(v, s, fc, &f->files[i]), where));
+    bool whole = true;
+    for (uint32_t i = 0; i < f->n_files; i++) {
+        bool opened;
+        TRY_RETURN(report(v, verify_data_file(v, s, fc, &f->files[i], &opened), where));
+        whole = whole && opened;
+    }
+    if (!whole) return PENNON_OK;
     return report(v, verify_fragment_rows(v, s, fc, f), where);
 }
 
-/* Row ids must lead back to live rows. */
+/* The next row id must lie above every id given: otherwise the next append would give one of them again. */
+static pennon_status verify_next_row_id(struct verifying *v, struct snapshot *s, const struct fragment *f)
+{
+    uint64_t ids[512];
+    const struct row_id_sequence *sequence = NULL;
+    const uint64_t next = s->manifest.next_row_id;
+    TRY_RETURN(fragment_row_ids(&v->a->c, s, f, &sequence, v->a->err));
+    if (!sequence) return PENNON_OK;
+    const uint64_t rows = row_id_sequence_length(sequence);
+    for (uint64_t at = 0; at < rows; at += 512) {
+        const uint64_t n = min_u64(rows - at, 512);
+        TRY_RETURN(call_check(&v->a->c, v->a->err));
+        row_id_sequence_get(sequence, at, n, ids);
+        for (uint64_t i = 0; i < n; i++) {
+            if (ids[i] < next) continue;
+            return error_set(v->a->err, PENNON_CORRUPT,
+                             "fragment %u has the row id %" PRIu64 ", and the next row id of the manifest is %" PRIu64, f->id,
+                             ids[i], next);
+        }
+    }
+    return PENNON_OK;
+}
+
+/* What the manifest counts on from must lie above what is used. A table without the highest fragment id has it from its fragments. */
+static pennon_status verify_counters(struct verifying *v, struct snapshot *s)
+{
+    const struct manifest_message *m = &s->manifest;
+    for (size_t i = 0; i < s->n_fragments; i++) {
+        const struct fragment *f = &s->fragments[i];
+        if (m->has_max_fragment_id && f->id > m->max_fragment_id) {
+            pennon_status st =
+                error_set(v->a->err, PENNON_CORRUPT, "fragment %u is above the highest fragment id of the manifest, %u", f->id,
+                          m->max_fragment_id);
+            (void)error_where(v->a->err, NULL, s->manifest_path, PENNON_NOWHERE, PENNON_NOWHERE, PENNON_NOWHERE);
+            TRY_RETURN(report(v, st, NULL));
+        }
+        if (m->reader_feature_flags & FLAG_STABLE_ROW_IDS) TRY_RETURN(report(v, verify_next_row_id(v, s, f), s->manifest_path));
+    }
+    return PENNON_OK;
+}
+
+/* Row ids must lead back to live rows; the index that finds one refuses an id that two live rows have. */
 static pennon_status verify_row_ids(struct verifying *v, struct snapshot *s)
 {
     uint64_t id = 0, address;
@@ -121,6 +172,7 @@ static pennon_status verify_order(struct verifying *v, const struct snapshot *s)
 static pennon_status verify_snapshot(struct verifying *v, struct snapshot *s, struct file_cache *fc)
 {
     TRY_RETURN(verify_order(v, s));
+    TRY_RETURN(verify_counters(v, s));
     for (size_t i = 0; i < s->n_fragments; i++) {
         TRY_RETURN(verify_fragment(v, s, fc, &s->fragments[i]));
         call_progress(&v->a->c, i + 1, s->n_fragments);
