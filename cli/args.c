@@ -190,6 +190,20 @@ static bool take_option(const struct command *c, const char *name, const char *v
     return unknown_option(c, copy);
 }
 
+/* What only a table has is not passed over in silence when the operand is a data file. */
+static bool check_file_options(const struct command *c, const struct args *a)
+{
+    static const enum option_id of_tables[] = {OPT_VERSION,  OPT_TAG,    OPT_BRANCH,      OPT_AS_OF,
+                                               OPT_EXTERNAL, OPT_ROW_ID, OPT_ROW_ADDRESS, OPT_FRAGMENTS};
+    if (!a->options[OPT_FILE].set) return true;
+    for (size_t i = 0; i < sizeof of_tables / sizeof of_tables[0]; i++) {
+        if (!a->options[of_tables[i]].set) continue;
+        usage_error("%s: --%s is for tables, and --file reads a single data file", c->name, specs[of_tables[i]].name);
+        return false;
+    }
+    return true;
+}
+
 static bool check_operands(const struct command *c, const struct args *a)
 {
     if (a->options[OPT_HELP].set) return true;
@@ -232,7 +246,7 @@ bool args_parse(const struct command *c, int argc, char **argv, struct args *out
             out->operands[out->n_operands++] = arg;
         }
     }
-    return check_operands(c, out);
+    return check_operands(c, out) && (out->options[OPT_HELP].set || check_file_options(c, out));
 }
 
 static void print_option(enum option_id id)
@@ -312,6 +326,10 @@ static char *read_whole(const char *path)
             if (!more) free(text);
             text = more;
         }
+    }
+    if (text && ferror(f)) {
+        free(text);
+        text = NULL;
     }
     fclose(f);
     if (text) text[n] = '\0';

@@ -101,7 +101,7 @@ bool split_numbers(const char *what, const char *text, uint64_t **out, size_t *n
 
 /* ---- running ---- */
 
-/* The call part: --threads, --memory, cancel on SIGINT. */
+/* The call part: --threads, --memory, cancel on SIGINT, SIGTERM and SIGHUP. */
 bool call_setup(const struct args *a, pennon_call *call);
 void call_teardown(pennon_call *call);
 /* Print the error and give the exit code. */

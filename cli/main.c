@@ -72,6 +72,18 @@ static void on_interrupt(int signal_number)
     pennon_cancel_fire(interrupt_token);
 }
 
+/* All that ask a program to end fire the token, so that what is half written is removed. Asked a second time, it ends at once. */
+static void handle_signals(void (*handler)(int))
+{
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction action = {.sa_handler = handler, .sa_flags = (int)(SA_RESTART | SA_RESETHAND)};
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
+        struct sigaction former;
+        /* What nohup ignores stays ignored. */
+        if (sigaction(signals[i], NULL, &former) == 0 && former.sa_handler != SIG_IGN) sigaction(signals[i], &action, NULL);
+    }
+}
+
 bool call_setup(const struct args *a, pennon_call *call)
 {
     pennon_error err;
@@ -95,13 +107,13 @@ bool call_setup(const struct args *a, pennon_call *call)
     }
     call->runtime = rt;
     call->cancel = interrupt_token;
-    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART};
-    sigaction(SIGINT, &action, NULL);
+    handle_signals(on_interrupt);
     return true;
 }
 
 void call_teardown(pennon_call *call)
 {
+    handle_signals(SIG_DFL); /* before the token goes */
     pennon_cancel_free(call->cancel);
     pennon_runtime_free(call->runtime);
 }
@@ -202,6 +214,14 @@ static void print_overview(FILE *f)
         "  Exit codes: 0 done, 1 failed or faults found, 2 wrong usage, 3 not found or exists already, 4 corrupt, 5 conflict.\n");
 }
 
+static const struct command *find_command(const char *name)
+{
+    for (size_t i = 0; i < N_COMMANDS; i++) {
+        if (strcmp(commands[i]->name, name) == 0) return commands[i];
+    }
+    return NULL;
+}
+
 static int unknown_command(const char *name)
 {
     const char *names[N_COMMANDS];
@@ -224,27 +244,30 @@ static int flush_output(int code)
 int main(int argc, char **argv)
 {
     static struct args args;
+    /* Both come back as errors of the write that met them. */
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
     if (argc < 2) {
         print_overview(stderr);
         return EXIT_USAGE;
     }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
+    const char *word = argv[1];
+    bool help = strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0;
+    if (help && argc == 2) {
         print_overview(stdout);
-        return EXIT_OK;
+        return flush_output(EXIT_OK);
     }
-    if (strcmp(argv[1], "--version") == 0) {
+    if (strcmp(word, "--version") == 0) {
         printf("pennon %s\n", pennon_version());
-        return EXIT_OK;
+        return flush_output(EXIT_OK);
     }
-    for (size_t i = 0; i < N_COMMANDS; i++) {
-        if (strcmp(commands[i]->name, argv[1]) != 0) continue;
-        if (!args_parse(commands[i], argc - 2, argv + 2, &args)) return EXIT_USAGE;
-        if (args.options[OPT_HELP].set) {
-            print_help(commands[i]);
-            return EXIT_OK;
-        }
-        return flush_output(commands[i]->run(&args));
+    if (help) word = argv[2];
+    const struct command *c = find_command(word);
+    if (!c) return unknown_command(word);
+    if (!help && !args_parse(c, argc - 2, argv + 2, &args)) return EXIT_USAGE;
+    if (help || args.options[OPT_HELP].set) {
+        print_help(c);
+        return flush_output(EXIT_OK);
     }
-    return unknown_command(argv[1]);
+    return flush_output(c->run(&args));
 }

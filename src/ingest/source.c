@@ -5,6 +5,7 @@
  * doubling) only while a single row does not fit. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -13,6 +14,8 @@
 /* Bytes read at once: little at first, for sources are often small, then more each time. */
 #define WINDOW_FIRST ((size_t)1 << 16)
 #define WINDOW_STEP ((size_t)1 << 20)
+/* How long a pipe that says nothing is waited for before the call is asked again whether it goes on. */
+#define WAIT_MS 50
 
 static void close_callback(struct byte_source *s)
 {
@@ -99,13 +102,27 @@ void byte_source_delete(void *source)
     mem_release(mem);
 }
 
+/* Until there is something to read: a pipe or a terminal may be silent for long, and a call that was cancelled or is late ends all
+ * the same. What cannot be waited for is left to read. */
+static pennon_status wait_for_bytes(struct byte_source *s, pennon_error *err)
+{
+    const bool ends = s->call.cancel != NULL || s->call.deadline_ns != INT64_MAX;
+    struct pollfd p = {.fd = s->fd, .events = POLLIN};
+    int ready = 0;
+    do {
+        TRY_RETURN(call_check(&s->call, err));
+        ready = ends ? poll(&p, 1, WAIT_MS) : 1;
+    } while (ready == 0 || (ready < 0 && errno == EINTR));
+    return PENNON_OK;
+}
+
 /* Past what was peeked at. */
 static pennon_status read_on(struct byte_source *s, void *to, size_t n, size_t *got, pennon_error *err)
 {
     int64_t have = 0;
     *got = 0;
     if (s->ended || n == 0) return PENNON_OK;
-    TRY_RETURN(call_check(&s->call, err));
+    TRY_RETURN(s->fd >= 0 ? wait_for_bytes(s, err) : call_check(&s->call, err));
     if (s->fd >= 0) {
         do have = read(s->fd, to, n);
         while (have < 0 && errno == EINTR);

@@ -8,7 +8,7 @@
  * deletion file   | {table or base table}/_deletions/{fragment}-{read version}-{id}.{arrow or bin}
  *
  * A base path is used only when the rule for external paths lets it. The bases of a branch are absolute and go stale when the table is moved:
- * a base table that is gone is taken for the branch's own root.
+ * a base table that is gone is taken for the branch's own root, and so is a relative one of the same name.
  * The name of a data file is one segment: what a store would not take in a segment is escaped, as official does.
  * Source: spec table-format 2, 10.1, 17, commits 10.3. */
 #include "table/table_private.h"
@@ -223,17 +223,39 @@ done:
     return st;
 }
 
+static const char *last_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash != NULL ? slash + 1 : path;
+}
+
+/* Official notes the root of a branch as it was called, "t.lance" too: that is the table which the branch lies in, wherever the process
+ * stands now. The name tells it from the root of another table, which cannot be found. */
+static pennon_status open_relative(const struct call *c, struct snapshot *s, uint32_t base, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    const struct base *b = &s->bases[base];
+    char *root = NULL;
+    TRY_NEW(root, root_path(c->mem, &s->at, err));
+    CHECK_FILE(b->is_dataset_root && s->at.branch != NULL && strcmp(last_name(root), last_name(b->path)) == 0,
+               "base path %u of the table is '%.256s', which is not absolute", b->id, b->path);
+    TRY(cache_put_base(s, base, s->at.store, root, err));
+done:
+    mem_free(c->mem, root);
+    return st;
+}
+
 static pennon_status open_base(const struct call *c, struct snapshot *s, uint32_t base, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     const struct base *b = &s->bases[base];
     pennon_store *store = NULL;
     char *path = NULL, *uri = NULL;
-    CHECK_FILE(is_absolute(b->path), "base path %u of the table is '%.256s', which is not absolute", b->id, b->path);
     if (s->external.policy == EXTERNAL_NONE) {
         st = check_external(s, NULL, b->path, err);
         goto done;
     }
+    if (!is_absolute(b->path)) return open_relative(c, s, base, err);
     TRY(store_resolve(c, b->path, &store, &path, err));
     TRY_NEW(uri, store_uri(c->mem, store, path, err));
     TRY(check_external(s, store, uri, err));

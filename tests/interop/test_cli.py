@@ -1,7 +1,9 @@
 # Licensed under the Apache License, Version 2.0; see LICENSE.
 """The command under odd hands: exit codes, suggestions, places that cannot be written, closed pipes, control characters."""
 import os
+import resource
 import shutil
+import signal
 import subprocess
 
 import pytest
@@ -51,7 +53,9 @@ USAGE = [
     ("scan", "T", "--as-of", "2026-13-01"), ("scan", "T", "--as-of", "99999999-01-01"),
     ("scan", "T", "--as-of", "2026-01-01T00:00:00+99999999:00"), ("take", "T"), ("take", "T", "--rows", "x"),
     ("take", "T", "--rows", "-1"), ("take", "T", "--rows", "1,,2"), ("take", "T", "--rows", "1,"), ("take", "T", "--rows", "+1"),
-    ("take", "T", "--rows", "30000"), ("take", "T", "--rows", "@/nowhere"), ("take", "T", "--range", "5:2"),
+    ("take", "T", "--rows", "30000"), ("take", "T", "--rows", "@/nowhere"), ("take", "T", "--rows", "@/tmp"),
+    ("scan", "D", "--file", "--version", "1"), ("scan", "D", "--file", "--with-row-id"), ("take", "D", "--file", "--rows", "1", "--tag", "x"),
+    ("verify", "D", "--file", "--branch", "x"), ("help", "sacn"), ("take", "T", "--range", "5:2"),
     ("take", "T", "--rows", "1", "--range", "0:1"), ("write", "U"), ("write", "U", "A", "--mode", "owerwrite"),
     ("write", "U", "A", "--types", "id=intt"), ("write", "U", "A", "--types", "nope=int32"), ("write", "U", "A", "--delimiter", "ab"),
     ("write", "U", "A", "--data-storage-version", "3.0"), ("export", "T"), ("export", "T", "x.xyz"),
@@ -60,7 +64,8 @@ USAGE = [
 
 @pytest.mark.parametrize("args", USAGE, ids=" ".join)
 def test_usage_is_2(table, tmp_path, args):
-    places = {"T": table / "a.lance", "U": tmp_path / "u.lance", "A": table / "a.csv"}
+    (data,) = (table / "a.lance").glob("data/*")
+    places = {"T": table / "a.lance", "U": tmp_path / "u.lance", "A": table / "a.csv", "D": data}
     code, out, message = call(*(places.get(a, a) for a in args), cwd=tmp_path)
     assert code == 2 and not out and message, (code, message)
     assert not (tmp_path / "u.lance").exists()
@@ -118,6 +123,45 @@ def test_a_full_disk_is_told(table, args):
     with open("/dev/full", "wb") as full:
         code, _, message = call(args[0], table / "a.lance", *args[1:], stdout=full)
     assert code == 1 and "cannot write" in message, (code, message)
+
+
+@pytest.mark.parametrize("args", [("--help",), ("--version",), ("scan", "--help"), ("help", "scan")], ids=" ".join)
+def test_help_on_a_full_disk(args):
+    with open("/dev/full", "wb") as full:
+        code, _, message = call(*args, stdout=full)
+    assert code == 1 and "cannot write" in message, (code, message)
+
+
+def test_help_of_a_command():
+    assert call("help", "scan") == call("scan", "--help")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_a_write_from_a_silent_pipe(tmp_path, number):
+    process = subprocess.Popen(pennon.command() + ["write", str(tmp_path / "t.lance"), "-"], stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+    process.stdin.write(b"id\n" + b"1\n" * 3000000)
+    process.stdin.flush()
+    process.send_signal(number)
+    assert process.wait(timeout=30) == 1
+    assert b"cancelled" in process.stderr.read()
+    assert not [p for p in tmp_path.rglob("*") if p.is_file()]
+    process.stdin.close()
+
+
+def test_a_limit_of_file_sizes_leaves_nothing(table, tmp_path):
+    limit = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))}
+    code, _, message = call("export", table / "a.lance", tmp_path / "x.csv", **limit)
+    assert code == 1 and "File too large" in message, (code, message)
+    code, _, message = call("write", tmp_path / "t.lance", table / "a.csv", **limit)
+    assert code == 1 and "File too large" in message, (code, message)
+    assert not [p for p in tmp_path.rglob("*") if p.is_file()]
+
+
+@pytest.mark.parametrize("change", [lambda b: b[:100], lambda b: b"\xff" * 64 + b[64:]], ids=["cut", "page"])
+def test_verify_tells_a_fault_once(table, tmp_path, change):
+    copy = damaged(table, tmp_path, "data/*", change)
+    code, out, _ = call("verify", copy, "--json")
+    assert code == 1 and len(out.splitlines()) == 1, out
 
 
 @pytest.mark.parametrize("form", ["table", "csv", "jsonl", "arrow"])

@@ -752,6 +752,27 @@ static void test_ingest__cancel_and_budget(void **state)
     pennon_budget_free(budget);
 }
 
+/* A pipe that says nothing does not keep a call that is late. */
+static void test_ingest__silent_pipe(void **state)
+{
+    struct fixture *f = *state;
+    int ends[2];
+    char path[64];
+    pennon_call call;
+    pennon_csv_options o;
+    struct ArrowArrayStream stream;
+    assert_int_equal(pipe(ends), 0);
+    snprintf(path, sizeof path, "/dev/fd/%d", ends[0]);
+    pennon_call_init(&call);
+    call.timeout_ms = 20;
+    pennon_csv_options_init(&o);
+    o.call = &call;
+    pennon_source source = {.struct_size = sizeof source, .path = path};
+    assert_int_equal(pennon_csv_open(&source, &o, &stream, &f->err), PENNON_TIMEOUT);
+    (void)close(ends[0]);
+    (void)close(ends[1]);
+}
+
 /* --------------------------------------------------------------------------------------------------------------- tables */
 
 static void test_ingest_table__aligned(void **state)
@@ -908,6 +929,7 @@ int main(void)
         FIXTURE_TEST(test_ingest__sources_that_fail),
         FIXTURE_TEST(test_ingest__sinks),
         FIXTURE_TEST(test_ingest__cancel_and_budget),
+        FIXTURE_TEST(test_ingest__silent_pipe),
         FIXTURE_TEST(test_ingest_table__aligned),
         FIXTURE_TEST(test_ingest_table__many_rows),
         FIXTURE_TEST(test_ingest__writers_take_all_types),

@@ -244,9 +244,23 @@ static void test_table_refs__branches(void **state)
     assert_int_equal(n, 1);
     ref_entries_free(t->base.mem, branches, n);
     table_location_free(t->base.mem, &at);
+    /* A relative base is the branch's own root when it has its name. */
+    base.path = bytes_str("tables/t");
+    put_manifest(t, "tables/t/tree/exp/one", 3, true, &m);
+    table_ok(t, open_ref(t, &(struct version_ref){.branch = "exp/one", .as_of_ns = INT64_MIN}, &s));
+    table_ok(t, base_locate(&t->call, s, 0, &store, &path, &t->base.err));
+    assert_string_equal(path, "tables/t");
+    mem_free(t->base.mem, path);
+    pennon_store_free(store);
+    snapshot_release(s);
+    base.path = bytes_str("other");
+    put_manifest(t, "tables/t/tree/exp/one", 4, true, &m);
+    table_ok(t, open_ref(t, &(struct version_ref){.branch = "exp/one", .as_of_ns = INT64_MIN}, &s));
+    assert_int_equal(base_locate(&t->call, s, 0, &store, &path, &t->base.err), PENNON_CORRUPT);
+    snapshot_release(s);
     /* A manifest of another branch in its place. */
     m.branch = bytes_str("other");
-    put_manifest(t, "tables/t/tree/exp/one", 3, true, &m);
+    put_manifest(t, "tables/t/tree/exp/one", 5, true, &m);
     assert_int_equal(open_ref(t, &(struct version_ref){.branch = "exp/one", .as_of_ns = INT64_MIN}, &s), PENNON_CORRUPT);
 }
 
