@@ -45,7 +45,7 @@ static const struct option_spec specs[OPT_COUNT] = {
     [OPT_BYTES_PER_FILE] = {"max-bytes-per-file", "N", OPTION_NUMBER, "bytes after which a data file is closed (default 90G)"},
     [OPT_STABLE] = {"stable-row-ids", NULL, OPTION_FLAG, "a new dataset keeps row ids when rows move"},
     [OPT_SYNC] = {"sync", "HOW", OPTION_TEXT, "full (default): survives a power loss; none: the system writes when it likes"},
-    [OPT_TYPES] = {"types", "A=T,B=T", OPTION_TEXT, "types of CSV columns instead of inferred ones, such as id=int32"},
+    [OPT_TYPES] = {"types", "A=T,B=T", OPTION_TEXT, "types of CSV and JSON columns instead of inferred ones, such as id=int32"},
     [OPT_DELIMITER] = {"delimiter", "C", OPTION_TEXT, "CSV delimiter (default ,)"},
     [OPT_NO_HEADER] = {"no-header", NULL, OPTION_FLAG, "the CSV has no header row"},
     [OPT_MESSAGE] = {"message", "TEXT", OPTION_TEXT, "commit message"},

@@ -212,6 +212,16 @@ static int open_inputs(const struct args *a, const struct input_options *o, stru
     return EXIT_OK;
 }
 
+/* Types told from the values of one file need not be those of the table. */
+static int fail_write(const struct args *a, const pennon_error *err)
+{
+    int code = fail(err);
+    bool other_type = err->kind && strcmp(err->kind, "SchemaMismatch") == 0 && strstr(err->message, " in the table and ");
+    if (other_type && a->options[OPT_MODE].set)
+        fputs("pennon: of CSV and JSON lines, --types NAME=TYPE says which type a column has\n", stderr);
+    return code;
+}
+
 static int run_write(const struct args *a)
 {
     static const char *message_key[] = {"__lance_commit_message"};
@@ -240,7 +250,7 @@ static int run_write(const struct args *a)
     if (code == EXIT_OK) code = input_options(a, &call, &in);
     if (code == EXIT_OK) progress_begin(&call, "rows");
     if (code == EXIT_OK) code = open_inputs(a, &in, &stream, &err);
-    if (code == EXIT_OK && pennon_write(a->operands[0], &stream, &o, &ds, &err) != PENNON_OK) code = fail(&err);
+    if (code == EXIT_OK && pennon_write(a->operands[0], &stream, &o, &ds, &err) != PENNON_OK) code = fail_write(a, &err);
     if (stream.release) stream.release(&stream);
     progress_end(&call);
     uint64_t rows = 0;
@@ -258,6 +268,13 @@ static int run_write(const struct args *a)
 
 /* ---- inspect ---- */
 
+/* A manifest ends as a data file of 0.1 does: only the name tells. */
+static bool is_manifest(const char *path)
+{
+    const char *ending = strrchr(path, '.');
+    return ending && strcmp(ending, ".manifest") == 0;
+}
+
 static int run_inspect(const struct args *a)
 {
     pennon_call call;
@@ -265,6 +282,9 @@ static int run_inspect(const struct args *a)
     pennon_error err;
     pennon_file *f = NULL;
     char *json = NULL;
+    if (is_manifest(a->operands[0]))
+        return usage_error("inspect: '%s' is a manifest, not a data file; info, schema and fragments show what it holds",
+                           a->operands[0]);
     if (!call_setup(a, &call)) return EXIT_USAGE;
     pennon_error_init(&err);
     pennon_file_options_init(&o);

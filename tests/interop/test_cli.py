@@ -55,7 +55,7 @@ USAGE = [
     ("take", "T", "--rows", "-1"), ("take", "T", "--rows", "1,,2"), ("take", "T", "--rows", "1,"), ("take", "T", "--rows", "+1"),
     ("take", "T", "--rows", "30000"), ("take", "T", "--rows", "@/nowhere"), ("take", "T", "--rows", "@/tmp"),
     ("scan", "D", "--file", "--version", "1"), ("scan", "D", "--file", "--with-row-id"), ("take", "D", "--file", "--rows", "1", "--tag", "x"),
-    ("verify", "D", "--file", "--branch", "x"), ("help", "sacn"), ("take", "T", "--range", "5:2"),
+    ("verify", "D", "--file", "--branch", "x"), ("help", "sacn"), ("inspect", "M"), ("take", "T", "--range", "5:2"),
     ("take", "T", "--rows", "1", "--range", "0:1"), ("write", "U"), ("write", "U", "A", "--mode", "owerwrite"),
     ("write", "U", "A", "--types", "id=intt"), ("write", "U", "A", "--types", "nope=int32"), ("write", "U", "A", "--delimiter", "ab"),
     ("write", "U", "A", "--data-storage-version", "3.0"), ("export", "T"), ("export", "T", "x.xyz"),
@@ -65,7 +65,8 @@ USAGE = [
 @pytest.mark.parametrize("args", USAGE, ids=" ".join)
 def test_usage_is_2(table, tmp_path, args):
     (data,) = (table / "a.lance").glob("data/*")
-    places = {"T": table / "a.lance", "U": tmp_path / "u.lance", "A": table / "a.csv", "D": data}
+    places = {"T": table / "a.lance", "U": tmp_path / "u.lance", "A": table / "a.csv", "D": data,
+              "M": next((table / "a.lance").glob("_versions/*.manifest"))}
     code, out, message = call(*(places.get(a, a) for a in args), cwd=tmp_path)
     assert code == 2 and not out and message, (code, message)
     assert not (tmp_path / "u.lance").exists()
@@ -108,6 +109,12 @@ def test_unknown_names_bring_suggestions(table):
     assert "did you mean 'name'?" in call("scan", table / "a.lance", "--columns", "nmae")[2]
     assert "did you mean 'scan'?" in call("sacn", table / "a.lance")[2]
     assert "did you mean --columns?" in call("scan", table / "a.lance", "--colums", "id")[2]
+
+
+def test_an_append_of_other_types_names_the_way(table, tmp_path):
+    (tmp_path / "b.csv").write_text("id,name\n1.5,b\n")
+    code, _, message = call("write", table / "a.lance", tmp_path / "b.csv", "--mode", "append")
+    assert code == 2 and "'id' is int64 in the table and double in the data" in message and "--types" in message, message
 
 
 @pytest.mark.parametrize("place", ["/nonexistent/x.csv", "/proc/x.csv", "."])
