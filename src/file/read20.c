@@ -350,6 +350,11 @@ static pennon_status end_list(struct reading20 *rd, uint32_t index, pennon_error
         for (size_t k = 0; k < u->n_rows; k++) {
             struct row_range range = {first[k].start + starts[u->page], first[k].end + starts[u->page]};
             if (range.start == range.end) continue;
+            if (range.start > range.end || (made && range.start < items[made - 1].end)) {
+                st = error_set(err, PENNON_CORRUPT,
+                               "the items of a list begin at %" PRIu64 ", before those of the list before it end", range.start);
+                return in_page(rd, n, u->page, st, err);
+            }
             if (made && items[made - 1].end == range.start) {
                 items[made - 1].end = range.end;
             } else {
