@@ -29,7 +29,7 @@ static void measure(struct bench *b, const char *name, const struct leaf_type *t
                     size_t bytes, uint32_t version)
 {
     static const struct layer_spec specs[] = {{.role = ROLE_ITEM}, {.role = ROLE_LIST}};
-    const struct leaf_column column = {type, specs, list ? 2 : 1, NULL, false};
+    const struct leaf_column column = {type, specs, list ? 2 : 1, NULL};
     const struct ArrowArray *arrays[2] = {&b->leaf, &b->top};
     struct page_options options;
     size_t size = 0, runs = 0;
@@ -43,7 +43,7 @@ static void measure(struct bench *b, const char *name, const struct leaf_type *t
         (struct ArrowArray){.length = rows, .n_buffers = 2, .n_children = 1, .buffers = b->top_buffers, .children = b->children};
     b->children[0] = &b->leaf;
     const struct ArrowArray *fsl[] = {&b->top};
-    const struct column_batch batch = {type->n_dims > 0 ? fsl : arrays, 0, (uint64_t)rows, NULL};
+    const struct column_batch batch = {type->n_dims > 0 ? fsl : arrays, 0, (uint64_t)rows};
     if (type->n_dims > 0) b->top.n_buffers = 1;
     const int64_t start = clock_monotonic_ns();
     int64_t now = start;

@@ -145,7 +145,9 @@ def test_help_of_a_command():
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_a_write_from_a_silent_pipe(tmp_path, number):
-    process = subprocess.Popen(pennon.command() + ["write", str(tmp_path / "t.lance"), "-"], stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+    # What the test run itself was told to ignore (by nohup, or as a background job) would stay ignored in the command.
+    process = subprocess.Popen(pennon.command() + ["write", str(tmp_path / "t.lance"), "-"], stdin=subprocess.PIPE, stderr=subprocess.PIPE,
+                               preexec_fn=lambda: signal.signal(number, signal.SIG_DFL))
     process.stdin.write(b"id\n" + b"1\n" * 3000000)
     process.stdin.flush()
     process.send_signal(number)
