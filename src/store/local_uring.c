@@ -94,10 +94,11 @@ static bool prepare(struct uring_ring *ring, int fd, const pennon_range *ranges,
     return true;
 }
 
-/* What a completion says of its range; true when there is more to read of it. */
+/* What a completion says of its range; true when there is more to read of it. After an error, or at the end of the file, the rest is for
+ * the plain way: trying again here could go on for ever. */
 static bool complete(pennon_range *r, int32_t got)
 {
-    if (got <= 0) return got == -EINTR || got == -EAGAIN;
+    if (got <= 0) return false;
     ASSERT((uint64_t)got <= r->size);
     r->to = (uint8_t *)r->to + got;
     r->offset += (uint64_t)got;

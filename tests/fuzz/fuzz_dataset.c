@@ -5,7 +5,6 @@
 #include "mutate.h"
 #include "stream_fuzz.h"
 
-#define MEMORY ((uint64_t)64 << 20)
 #define ROWS_READ 1000u
 
 /* What may not happen for any bytes. */
@@ -147,34 +146,17 @@ static void fill(pennon_store *store, const pennon_call *call, struct bytes in, 
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    pennon_error err;
-    pennon_runtime *runtime = NULL;
-    pennon_store *store = NULL;
-    pennon_runtime_options ro;
-    pennon_store_options so;
+    struct fuzz_world w;
     pennon_open_options oo;
-    pennon_call call;
-    pennon_error_init(&err);
-    pennon_runtime_options_init(&ro);
-    ro.threads = 1;
-    ro.memory_limit = MEMORY;
-    FUZZ_CHECK(pennon_runtime_new(&ro, &runtime, &err) == PENNON_OK);
-    pennon_call_init(&call);
-    call.runtime = runtime;
-    call.timeout_ms = 10000;
-    pennon_store_options_init(&so);
-    so.call = &call;
-    FUZZ_CHECK(pennon_store_open("memory://", &so, &store, &err) == PENNON_OK);
-    fill(store, &call, bytes_of(data, size), &err);
+    fuzz_world_open(&w, 10000);
+    fill(w.store, &w.call, bytes_of(data, size), &w.err);
     pennon_open_options_init(&oo);
-    oo.call = &call;
+    oo.call = &w.call;
     const unsigned uses = uses_of(data, size);
     if (uses & USE_OLDEST) oo.version = 1;
     if (uses & USE_TAG) oo.tag = "first";
-    use_version(&oo, uses, &err);
-    pennon_store_free(store);
-    pennon_runtime_free(runtime);
-    pennon_error_clear(&err);
+    use_version(&oo, uses, &w.err);
+    fuzz_world_close(&w);
     return 0;
 }
 

@@ -6,7 +6,6 @@
 #include "mutate.h"
 #include "stream_fuzz.h"
 
-#define MEMORY ((uint64_t)64 << 20)
 #define ROWS_READ 3000u
 
 static void read_rows(pennon_file *f, const pennon_file_options *o, uint64_t from, uint64_t to, pennon_error *err)
@@ -52,39 +51,26 @@ static void use_file(pennon_file *f, const pennon_call *call, pennon_error *err)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    pennon_error err;
-    pennon_runtime *runtime = NULL;
-    pennon_store *store = NULL;
+    /* The file, and what descriptors of blobs may name: two files beside it. */
+    const struct {
+        const char *path;
+        size_t size;
+    } objects[] = {{"fuzz/a.lance", size},
+                   {"fuzz/a/10000000000000000000000000000000.blob", size},
+                   {"fuzz/a/01000000000000000000000000000000.blob", size / 2}};
+    struct fuzz_world w;
     pennon_file *file = NULL;
-    pennon_runtime_options ro;
-    pennon_store_options so;
     pennon_file_options fo;
-    pennon_call call;
-    pennon_error_init(&err);
-    pennon_runtime_options_init(&ro);
-    ro.threads = 1;
-    ro.memory_limit = MEMORY;
-    FUZZ_CHECK(pennon_runtime_new(&ro, &runtime, &err) == PENNON_OK);
-    pennon_call_init(&call);
-    call.runtime = runtime;
-    call.timeout_ms = 5000;
-    pennon_store_options_init(&so);
-    so.call = &call;
-    FUZZ_CHECK(pennon_store_open("memory://", &so, &store, &err) == PENNON_OK);
-    FUZZ_CHECK(pennon_store_put(store, &call, "fuzz/a.lance", data, size, 0, &err) == PENNON_OK);
-    /* What descriptors of blobs may name: two files beside it. */
-    FUZZ_CHECK(pennon_store_put(store, &call, "fuzz/a/10000000000000000000000000000000.blob", data, size, 0, &err) == PENNON_OK);
-    FUZZ_CHECK(pennon_store_put(store, &call, "fuzz/a/01000000000000000000000000000000.blob", data, size / 2, 0, &err) ==
-               PENNON_OK);
+    fuzz_world_open(&w, 5000);
+    for (size_t i = 0; i < sizeof objects / sizeof *objects; i++)
+        FUZZ_CHECK(pennon_store_put(w.store, &w.call, objects[i].path, data, objects[i].size, 0, &w.err) == PENNON_OK);
     pennon_file_options_init(&fo);
-    fo.call = &call;
-    if (pennon_file_open("memory://fuzz/a.lance", &fo, &file, &err) == PENNON_OK) {
-        use_file(file, &call, &err);
+    fo.call = &w.call;
+    if (pennon_file_open("memory://fuzz/a.lance", &fo, &file, &w.err) == PENNON_OK) {
+        use_file(file, &w.call, &w.err);
         pennon_file_free(file);
     }
-    pennon_store_free(store);
-    pennon_runtime_free(runtime);
-    pennon_error_clear(&err);
+    fuzz_world_close(&w);
     return 0;
 }
 

@@ -52,11 +52,11 @@ def data_file(table):
 FAULTS = {
     "highest fragment id": (lambda t: add_to_manifest(t, b"\x58\x00"), 1, "fragment 1 is above the highest fragment id", ".manifest"),
     "next row id": (lambda t: add_to_manifest(t, b"\x70\x05"), 1, "and the next row id of the manifest is 5", ".manifest"),
-    "data magic": (lambda t: change(data_file(t), lambda b: b[:-4] + b"XXXX"), 1, "the last four bytes are not LANC", "data/"),
+    "data magic": (lambda t: change(data_file(t), lambda b: b[:-4] + b"LANX"), 1, "the last four bytes are not LANC", "data/"),
     "data missing": (lambda t: data_file(t).unlink(), 1, "cannot be opened", "data/"),
     "data short": (lambda t: change(data_file(t), lambda b: b[:len(b) // 2]), 1, "the last four bytes are not LANC", "data/"),
     "data longer": (lambda t: change(data_file(t), lambda b: b"\0" * 64 + b), 1, "of an offset table", "data/"),
-    "manifest magic": (lambda t: change(manifest(t), lambda b: b[:-4] + b"XXXX"), 4, "the magic number at its end is wrong", ".manifest"),
+    "manifest magic": (lambda t: change(manifest(t), lambda b: b[:-4] + b"LANX"), 4, "the magic number at its end is wrong", ".manifest"),
     "manifest short": (lambda t: change(manifest(t), lambda b: b[:len(b) // 2]), 4, "the magic number at its end is wrong", ".manifest"),
     "manifest length": (lambda t: change(manifest(t), lambda b: b[:-16] + struct.pack("<Q", len(b)) + b[-8:]), 4, "of its message in a file of", ".manifest"),
 }
