@@ -184,6 +184,9 @@ static pennon_status legacy_leaf(const struct node_builder *b, const struct fiel
 static pennon_status build_leaf(struct node_builder *b, const struct field *f, struct file_node *node)
 {
     struct file_projection *p = b->p;
+    /* The bytes of a blob are found by its descriptors, which a packed struct does not keep as a column. */
+    if (field_has_blob(f) && f->kind != FIELD_BLOB_V1 && f->kind != FIELD_BLOB_V2)
+        return error_set(b->err, PENNON_NOT_SUPPORTED, "the packed field '%s' holds a blob", f->name);
     node->is_leaf = true;
     node->leaf = p->n_leaves;
     node->layer = f->kind == FIELD_BLOB_V2 ? 1 : 0;
