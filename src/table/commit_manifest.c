@@ -12,7 +12,6 @@
  * Source: spec commits 3.1, 3.2, 3.4, 2.7, table-format 4, 6. */
 #include "table/commit_private.h"
 
-#define WRITER_LIBRARY "pennon"
 #define DEFAULT_VERSION STORAGE_2_1
 
 pennon_status commit_check_writer_flags(const struct snapshot *current, pennon_error *err)
@@ -215,46 +214,6 @@ static pennon_status build_config(struct building *b)
     return PENNON_OK;
 }
 
-static void build_flags(struct building *b)
-{
-    uint64_t both = 0, writer = 0, old = b->current != NULL ? b->current->manifest.writer_feature_flags : 0;
-    for (size_t i = 0; i < b->out.n_fragments; i++) {
-        if (b->out.fragments[i].deletion_file != NULL) both |= FLAG_DELETIONS;
-    }
-    if (b->stable) both |= FLAG_STABLE_ROW_IDS;
-    if (b->out.n_base_paths > 0) both |= FLAG_BASE_PATHS;
-    both |= old & FLAG_MIXED_VERSIONS;
-    if (b->out.n_config > 0) writer |= FLAG_CONFIG;
-    writer |= old & FLAG_NO_TRANSACTION_FILE;
-    b->out.reader_feature_flags = both;
-    b->out.writer_feature_flags = both | writer;
-}
-
-static pennon_status build_header(struct building *b, uint32_t version, const char *txn_name)
-{
-    pennon_error *err = b->err;
-    struct timestamp_message *time = arena_calloc(&b->arena, 1, sizeof *time, err);
-    struct writer_version_message *writer = arena_calloc(&b->arena, 1, sizeof *writer, err);
-    struct data_format_message *format = arena_calloc(&b->arena, 1, sizeof *format, err);
-    if (time == NULL || writer == NULL || format == NULL) return err->code;
-    int64_t now = clock_wall_ns();
-    time->seconds = now / INT64_C(1000000000);
-    time->nanos = (int32_t)(now % INT64_C(1000000000));
-    writer->library = bytes_str(WRITER_LIBRARY);
-    writer->version = bytes_str(pennon_version());
-    format->file_format = bytes_str("lance");
-    format->version = bytes_str(storage_version_text(version));
-    b->out.version = b->target;
-    b->out.version_aux_data = 0;
-    b->out.tag = bytes_of(NULL, 0);
-    b->out.timestamp = time;
-    b->out.writer_version = writer;
-    b->out.data_format = format;
-    b->out.transaction_file = bytes_str(txn_name);
-    b->out.has_index_section = b->out.has_transaction_section = b->out.has_transaction_section_new = false;
-    return PENNON_OK;
-}
-
 static pennon_status build_message(struct building *b, const char *txn_name)
 {
     const struct commit *m = b->m;
@@ -263,39 +222,15 @@ static pennon_status build_message(struct building *b, const char *txn_name)
     if (b->current != NULL) b->out = b->current->manifest;
     b->stable = b->current != NULL ? snapshot_has_stable_ids(b->current) : m->options->stable_row_ids;
     TRY_RETURN(choose_version(m, b->current, &version, err));
-    TRY_RETURN(build_header(b, version, txn_name));
+    TRY_RETURN(manifest_stamp(&b->arena, &b->out, b->target, version, txn_name, err));
     TRY_RETURN(build_fragments(b));
     if (b->current == NULL || m->op == COMMIT_OVERWRITE) {
         TRY_RETURN(schema_to_messages(m->schema, &b->arena, &b->out.fields, &b->out.n_fields, err));
         TRY_RETURN(schema_metadata_to_messages(m->schema, &b->arena, &b->out.schema_metadata, &b->out.n_schema_metadata, err));
         TRY_RETURN(build_config(b));
     }
-    build_flags(b);
+    manifest_set_flags(&b->out, b->stable);
     return PENNON_OK;
-}
-
-/* ---- the file ---- */
-
-/* Length word and bytes; gives the offset of the word. */
-static pennon_status put_section(struct buf *file, struct bytes section, uint64_t *offset, pennon_error *err)
-{
-    uint8_t word[4];
-    if (section.size > UINT32_MAX)
-        return error_set(err, PENNON_INVALID_ARGUMENT, "a section of %zu bytes does not fit a manifest", section.size);
-    store_u32(word, (uint32_t)section.size);
-    *offset = file->size;
-    TRY_RETURN(buf_append(file, word, sizeof word, err));
-    return buf_append(file, section.data, section.size, err);
-}
-
-static pennon_status put_footer(struct buf *file, uint64_t position, pennon_error *err)
-{
-    uint8_t footer[MANIFEST_FOOTER];
-    store_u64(footer, position);
-    store_u16(footer + 8, 0);
-    store_u16(footer + 10, 2);
-    memcpy(footer + 12, "LANC", 4);
-    return buf_append(file, footer, sizeof footer, err);
 }
 
 pennon_status commit_build_manifest(const struct commit *m, struct snapshot *current, uint64_t target, const char *txn_name,
@@ -303,26 +238,13 @@ pennon_status commit_build_manifest(const struct commit *m, struct snapshot *cur
 {
     pennon_status st = PENNON_OK;
     struct building b = {.m = m, .current = current, .target = target, .err = err};
-    struct buf file, message;
-    uint64_t position;
+    struct bytes index_section = bytes_of(NULL, 0);
     ASSERT(current != NULL || m->schema != NULL);
     arena_init(&b.arena, m->call->mem);
-    buf_init(&file, m->call->mem, BUF_NO_LIMIT);
-    buf_init(&message, m->call->mem, BUF_NO_LIMIT);
     TRY(build_message(&b, txn_name));
-    if (current != NULL && m->op == COMMIT_APPEND && current->index_section.size > 0) {
-        TRY(put_section(&file, current->index_section, &b.out.index_section, err));
-        b.out.has_index_section = true;
-    }
-    TRY(put_section(&file, m->transaction, &b.out.transaction_section, err));
-    b.out.has_transaction_section = true;
-    TRY(wire_encode(&manifest_table, &b.out, &message, err));
-    TRY(put_section(&file, bytes_of(message.data, message.size), &position, err));
-    TRY(put_footer(&file, position, err));
-    TRY_NEW(*out, block_from_buf(&file, err));
+    if (current != NULL && m->op == COMMIT_APPEND) index_section = current->index_section;
+    TRY(manifest_file_make(m->call->mem, &b.out, index_section, m->transaction, out, err));
 done:
-    buf_free(&file);
-    buf_free(&message);
     arena_reset(&b.arena);
     return st;
 }

@@ -10,6 +10,7 @@
  * A file that does not parse is left out of a list with a warning; asked for by name it is an error.
  * Source: spec commits 10.2, 10.3. */
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "table/table_private.h"
@@ -20,6 +21,7 @@ void ref_entry_free(struct mem *m, struct ref_entry *e)
 {
     mem_free(m, e->name);
     mem_free(m, e->branch);
+    mem_free(m, e->path);
     *e = (struct ref_entry){0};
 }
 
@@ -92,12 +94,73 @@ static bool text_or_null(const json_t *object, const char *key, const char **out
     return v == NULL || json_is_null(v) || json_is_string(v);
 }
 
+/* FNV-1a of 64 bits. */
+static uint64_t fnv(uint64_t hash, const char *text)
+{
+    for (const char *p = text; *p != '\0'; p++) hash = (hash ^ (unsigned char)*p) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+/* The step that stands for a branch file of a release that wrote no identifier; two readers make the same one. `out->name` is not known here: the
+ * caller gives it. */
+static void made_up_step(const char *name, const char *parent, uint64_t version, uint64_t created, struct branch_step *out)
+{
+    static const uint64_t BASIS = UINT64_C(0xcbf29ce484222325);
+    uint64_t hash[2] = {BASIS, BASIS ^ UINT64_C(0x9e3779b97f4a7c15)};
+    char numbers[96];
+    int n = snprintf(numbers, sizeof numbers, "\nparent_version=%" PRIu64 "\ncreate_at=%" PRIu64, version, created);
+    ASSERT(n > 0 && (size_t)n < sizeof numbers);
+    for (int i = 0; i < 2; i++) {
+        hash[i] = fnv(hash[i], "branch_name=");
+        hash[i] = fnv(hash[i], name);
+        hash[i] = fnv(hash[i], "\nparent_branch=");
+        hash[i] = fnv(hash[i], parent != NULL ? parent : "");
+        hash[i] = fnv(hash[i], numbers);
+    }
+    out->version = 0;
+    n = snprintf(out->id, sizeof out->id, "%016" PRIx64 "%016" PRIx64, hash[0], hash[1]);
+    ASSERT(n == 32);
+    UNUSED(n);
+}
+
+static bool parse_step(const json_t *pair, struct branch_step *out)
+{
+    const json_t *version = json_array_get(pair, 0), *id = json_array_get(pair, 1);
+    if (json_array_size(pair) != 2 || !json_is_integer(version) || json_integer_value(version) < 0 || !json_is_string(id))
+        return false;
+    if (json_string_length(id) != 32) return false;
+    for (const char *p = json_string_value(id); *p != '\0'; p++) {
+        if (hex_digit(*p) < 0) return false;
+    }
+    out->version = (uint64_t)json_integer_value(version);
+    memcpy(out->id, json_string_value(id), 33);
+    return true;
+}
+
+/* The way from main. */
+static pennon_status parse_path(struct mem *m, const json_t *json, const char *name, uint64_t created, struct ref_entry *out,
+                                pennon_error *err)
+{
+    const json_t *identifier = json_object_get(json, "identifier");
+    const json_t *steps = json_object_get(identifier, "version_mapping");
+    size_t n = json_array_size(steps);
+    CHECK_FILE_RETURN(identifier == NULL || json_is_null(identifier) || (json_is_array(steps) && n > 0),
+                      "identifier holds no version_mapping");
+    out->path = mem_calloc(m, n > 0 ? n : 1, sizeof *out->path, err);
+    if (out->path == NULL) return err->code;
+    out->n_path = n > 0 ? n : 1;
+    if (n == 0) made_up_step(name, out->branch, out->version, created, &out->path[0]);
+    for (size_t i = 0; i < n; i++)
+        CHECK_FILE_RETURN(parse_step(json_array_get(steps, i), &out->path[i]), "version_mapping holds no pair of number and id");
+    return PENNON_OK;
+}
+
 pennon_status ref_parse(struct mem *m, struct bytes file, bool tag, struct ref_entry *out, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     json_error_t why;
     const char *branch = NULL;
-    uint64_t created;
+    uint64_t created = 0;
     json_t *json = json_loadb((const char *)file.data, file.size, 0, &why);
     CHECK_FILE(json != NULL, "it is no JSON: %s (byte %d)", why.text, why.position);
     CHECK_FILE(json_is_object(json), "it is no JSON object");
@@ -107,6 +170,9 @@ pennon_status ref_parse(struct mem *m, struct bytes file, bool tag, struct ref_e
     CHECK_FILE(tag || number_of(json, "createAt", &created), "createAt is missing or no number");
     CHECK_FILE(text_or_null(json, tag ? "branch" : "parentBranch", &branch), "%s is no text", tag ? "branch" : "parentBranch");
     if (branch != NULL) TRY_NEW(out->branch, mem_strdup(m, branch, err));
+    out->created_ns = INT64_MIN;
+    if (!tag) TRY(parse_path(m, json, out->name != NULL ? out->name : "", created, out, err));
+    if (!tag && created <= (uint64_t)INT64_MAX / 1000000000) out->created_ns = (int64_t)created * 1000000000;
 done:
     json_decref(json);
     return st;
@@ -192,12 +258,9 @@ static pennon_status read_listed(const struct call *c, const struct table_locati
 {
     for (size_t i = 0; i < l->n; i++) {
         struct ref_entry *e = &entries[*n];
-        pennon_status st = read_ref(c, at->store, l->paths[i], tag, e, err);
-        if (st == PENNON_OK) {
-            const char *name = path_name(l->paths[i]);
-            e->name = decode_name(c->mem, name, strlen(name) - 5, err);
-            if (e->name == NULL) st = err->code;
-        }
+        const char *name = path_name(l->paths[i]);
+        e->name = decode_name(c->mem, name, strlen(name) - 5, err);
+        pennon_status st = e->name != NULL ? read_ref(c, at->store, l->paths[i], tag, e, err) : err->code;
         if (st == PENNON_OK) {
             ++*n;
             continue;

@@ -131,11 +131,19 @@ struct version_entry {
 pennon_status list_versions(const struct call *c, const struct table_location *at, uint64_t **versions, size_t *n,
                             pennon_error *err) CHECKED;
 
+/* One step of the way from main to a branch: the version of the parent that it forks from, and a random id. */
+struct branch_step {
+    uint64_t version; /* 0 = not known */
+    char id[33];      /* hex digits */
+};
 struct ref_entry {
     char *name;
-    char *branch; /* NULL = main */
-    uint64_t version;
+    char *branch;     /* a tag's; the parent of a branch; NULL = main */
+    uint64_t version; /* a tag's; the parent's where the branch forks */
     uint64_t manifest_size;
+    int64_t created_ns; /* INT64_MIN = not known */
+    struct branch_step *path;
+    size_t n_path; /* branches: at least 1 */
 };
 pennon_status list_tags(const struct call *c, const struct table_location *at, struct ref_entry **out, size_t *n,
                         pennon_error *err) CHECKED;

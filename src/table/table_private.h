@@ -52,11 +52,23 @@ bool tag_name_valid(const char *name);
 /* ---- refs (refs.c) ---- */
 
 void ref_entry_free(struct mem *m, struct ref_entry *e);
-/* Content of a tag or branch file; `out` gets all but the name. CORRUPT. */
+/* Content of a tag or branch file; `out` gets all but the name, which a branch file without identifier needs. Free `out` also on failure. CORRUPT. */
 pennon_status ref_parse(struct mem *m, struct bytes file, bool tag, struct ref_entry *out, pennon_error *err) CHECKED;
 /* NOT_FOUND (RefNotFound), CORRUPT. Free with ref_entry_free. */
 pennon_status read_tag(const struct call *c, const struct table_location *at, const char *name, struct ref_entry *out,
                        pennon_error *err) CHECKED;
+
+/* ---- manifest files (manifest_write.c) ---- */
+
+/* What every new version has of its own: number, time, writer, storage version, name of the transaction file ("" = none). Sections and the tag's text are
+ * cleared. */
+pennon_status manifest_stamp(struct arena *a, struct manifest_message *m, uint64_t version, uint32_t storage_version,
+                             const char *txn_name, pennon_error *err) CHECKED;
+/* Feature flags, out of what the message holds and of the flags that it had before. */
+void manifest_set_flags(struct manifest_message *m, bool stable_row_ids);
+/* The file; fills the places of the sections in `m`. Empty sections are left out. */
+pennon_status manifest_file_make(struct mem *mem, struct manifest_message *m, struct bytes index_section, struct bytes transaction,
+                                 struct block **out, pennon_error *err) CHECKED;
 
 /* Index of the base with the id, NO_BASE when there is none. */
 uint32_t snapshot_find_base(const struct snapshot *s, uint32_t id);

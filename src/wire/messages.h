@@ -663,6 +663,208 @@ struct overwrite_message {
     size_t n_initial_bases;
     struct bytes unknown;
 };
+struct delete_message {
+    struct fragment_message *updated_fragments;
+    size_t n_updated_fragments;
+    uint64_t *deleted_fragment_ids;
+    size_t n_deleted_fragment_ids;
+    struct bytes predicate;
+    struct bytes unknown;
+};
+struct create_index_message {
+    struct index_metadata_message *new_indices;
+    size_t n_new_indices;
+    struct index_metadata_message *removed_indices;
+    size_t n_removed_indices;
+    struct bytes unknown;
+};
+struct rewrite_group_message {
+    struct fragment_message *old_fragments;
+    size_t n_old_fragments;
+    struct fragment_message *new_fragments;
+    size_t n_new_fragments;
+    struct bytes unknown;
+};
+struct rewritten_index_message {
+    struct uuid_message *old_id;
+    struct uuid_message *new_id;
+    struct any_message *new_index_details;
+    uint32_t new_index_version;
+    struct index_file_message *new_index_files;
+    size_t n_new_index_files;
+    struct bytes unknown;
+};
+struct rewrite_message {
+    struct fragment_message *old_fragments; /* old form: one group */
+    size_t n_old_fragments;
+    struct fragment_message *new_fragments;
+    size_t n_new_fragments;
+    struct rewrite_group_message *groups;
+    size_t n_groups;
+    struct rewritten_index_message *rewritten_indices;
+    size_t n_rewritten_indices;
+    struct bytes unknown;
+};
+struct merge_message {
+    struct fragment_message *fragments;
+    size_t n_fragments;
+    struct field_message *schema;
+    size_t n_schema;
+    struct map_entry *schema_metadata;
+    size_t n_schema_metadata;
+    bool preserves_nullability; /* newer than 8.0 */
+    struct bytes unknown;
+};
+struct project_message {
+    struct field_message *schema;
+    size_t n_schema;
+    bool preserves_nullability; /* newer than 8.0 */
+    struct bytes unknown;
+};
+struct restore_message {
+    uint64_t version;
+    struct bytes unknown;
+};
+struct reserve_fragments_message {
+    uint32_t num_fragments;
+    struct bytes unknown;
+};
+struct clone_message {
+    bool is_shallow;
+    bool has_ref_name;
+    struct bytes ref_name;
+    uint64_t ref_version;
+    struct bytes ref_path;
+    bool has_branch_name;
+    struct bytes branch_name;
+    struct bytes unknown;
+};
+struct merged_generation_message {
+    struct uuid_message *shard_id;
+    uint64_t generation;
+    struct bytes unknown;
+};
+struct exact_filter_message {
+    uint64_t *key_hashes;
+    size_t n_key_hashes;
+    struct bytes unknown;
+};
+struct bloom_filter_message {
+    struct bytes bitmap;
+    uint32_t num_bits;
+    uint64_t number_of_items; /* 0 = 8192 */
+    double probability;       /* 0 = 0.00057 */
+    struct bytes unknown;
+};
+enum { KEY_FILTER_EXACT = 2, KEY_FILTER_BLOOM = 3 };
+struct key_filter_message {
+    int32_t *field_ids;
+    size_t n_field_ids;
+    uint32_t which; /* KEY_FILTER_ */
+    struct exact_filter_message *exact;
+    struct bloom_filter_message *bloom;
+    struct bytes unknown;
+};
+struct u32_list_message {
+    uint32_t *values;
+    size_t n_values;
+    struct bytes unknown;
+};
+struct offsets_entry_message { /* of a map from fragment id */
+    uint64_t key;
+    struct u32_list_message *value;
+    struct bytes unknown;
+};
+struct bitmap_entry_message { /* of a map from fragment id */
+    uint64_t key;
+    struct bytes value;
+    struct bytes unknown;
+};
+enum { UPDATE_REWRITE_ROWS = 0, UPDATE_REWRITE_COLUMNS = 1 };
+struct update_message {
+    uint64_t *removed_fragment_ids;
+    size_t n_removed_fragment_ids;
+    struct fragment_message *updated_fragments;
+    size_t n_updated_fragments;
+    struct fragment_message *new_fragments;
+    size_t n_new_fragments;
+    uint32_t *fields_modified;
+    size_t n_fields_modified;
+    struct merged_generation_message *merged_generations;
+    size_t n_merged_generations;
+    uint32_t *fields_preserving; /* fields_for_preserving_frag_bitmap */
+    size_t n_fields_preserving;
+    uint32_t update_mode; /* UPDATE_ */
+    struct key_filter_message *inserted_rows;
+    struct offsets_entry_message *updated_offsets;
+    size_t n_updated_offsets;
+    struct bitmap_entry_message *updated_offset_bitmaps; /* newer than 8.0; preferred */
+    size_t n_updated_offset_bitmaps;
+    struct bytes unknown;
+};
+struct update_map_entry_message {
+    struct bytes key;
+    bool has_value; /* false = delete the key */
+    struct bytes value;
+    struct bytes unknown;
+};
+struct update_map_message {
+    struct update_map_entry_message *entries;
+    size_t n_entries;
+    bool replace;
+    struct bytes unknown;
+};
+struct field_update_message { /* map entry: field id to update map */
+    int32_t key;
+    struct update_map_message *value;
+    struct bytes unknown;
+};
+struct old_field_metadata_message {
+    struct map_entry *metadata;
+    size_t n_metadata;
+    struct bytes unknown;
+};
+struct old_field_update_message { /* map entry */
+    uint32_t key;
+    struct old_field_metadata_message *value;
+    struct bytes unknown;
+};
+struct update_config_message {
+    struct map_entry *upsert_values; /* the old form: tags 1 to 4 */
+    size_t n_upsert_values;
+    struct bytes *delete_keys;
+    size_t n_delete_keys;
+    struct map_entry *schema_metadata;
+    size_t n_schema_metadata;
+    struct old_field_update_message *field_metadata;
+    size_t n_field_metadata;
+    struct update_map_message *config_updates;
+    struct update_map_message *table_metadata_updates;
+    struct update_map_message *schema_metadata_updates;
+    struct field_update_message *field_metadata_updates;
+    size_t n_field_metadata_updates;
+    struct bytes unknown;
+};
+struct replacement_message {
+    uint64_t fragment_id;
+    struct data_file_message *new_file;
+    struct bytes unknown;
+};
+struct data_replacement_message {
+    struct replacement_message *replacements;
+    size_t n_replacements;
+    struct bytes unknown;
+};
+struct update_mem_wal_message {
+    struct merged_generation_message *merged_generations;
+    size_t n_merged_generations;
+    struct bytes unknown;
+};
+struct update_bases_message {
+    struct base_path_message *new_bases;
+    size_t n_new_bases;
+    struct bytes unknown;
+};
 /* The operation stays bytes: `operation[tag - OPERATION_APPEND]`; decode the one that is needed with its own table. */
 #define OPERATION_COUNT 16
 struct transaction_message {
@@ -675,6 +877,10 @@ struct transaction_message {
     struct bytes operation[OPERATION_COUNT];
     struct bytes unknown;
 };
-extern const struct wire_message append_table, overwrite_table, transaction_table;
+extern const struct wire_message append_table, delete_table, overwrite_table, create_index_table, rewrite_table, merge_table,
+    restore_table, reserve_fragments_table, update_table, project_table, update_config_table, data_replacement_table,
+    update_mem_wal_table, clone_table, update_bases_table, transaction_table;
+/* Table of an operation by its tag; NULL for DataOverlay and unknown ones. */
+const struct wire_message *operation_table(uint32_t which);
 
 #endif

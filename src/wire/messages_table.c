@@ -1,5 +1,5 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
-/* Tables of the messages of lance.table: manifest, fragments, indices, row ids, transactions. */
+/* Tables of the messages of lance.table: manifest, fragments, indices, row ids. */
 #include "wire/messages.h"
 
 #define F WIRE_FIELD
@@ -162,47 +162,3 @@ static WIRE_TABLE(version_run_table, struct version_run_message, "RowDatasetVers
 static const struct wire_field version_sequence_fields[] = {
     WIRE_SUBS(struct version_sequence_message, 1, runs, &version_run_table)};
 WIRE_TABLE(version_sequence_table, struct version_sequence_message, "RowDatasetVersionSequence", version_sequence_fields);
-
-/* ---- transactions ---- */
-
-static const struct wire_field append_fields[] = {WIRE_SUBS(struct append_message, 1, fragments, &fragment_table)};
-WIRE_TABLE(append_table, struct append_message, "Append", append_fields);
-
-static const struct wire_field overwrite_fields[] = {
-    WIRE_SUBS(struct overwrite_message, 1, fragments, &fragment_table),
-    WIRE_SUBS(struct overwrite_message, 2, schema, &field_table),
-    WIRE_SUBS(struct overwrite_message, 3, schema_metadata, &map_entry_table),
-    WIRE_SUBS(struct overwrite_message, 4, config_upsert_values, &map_entry_table),
-    WIRE_SUBS(struct overwrite_message, 5, initial_bases, &base_path_table),
-};
-WIRE_TABLE(overwrite_table, struct overwrite_message, "Overwrite", overwrite_fields);
-
-#define OPERATION(tag)                                                                                         \
-    {                                                                                                          \
-        (tag), WIRE_BYTES, WIRE_ONEOF,                                                                         \
-            offsetof(struct transaction_message, operation) + ((tag)-OPERATION_APPEND) * sizeof(struct bytes), \
-            offsetof(struct transaction_message, which), NULL                                                  \
-    }
-static const struct wire_field transaction_fields[] = {
-    F(struct transaction_message, 1, WIRE_U64, read_version),
-    F(struct transaction_message, 2, WIRE_BYTES, uuid),
-    F(struct transaction_message, 3, WIRE_BYTES, tag),
-    WIRE_SUBS(struct transaction_message, 4, properties, &map_entry_table),
-    OPERATION(100),
-    OPERATION(101),
-    OPERATION(102),
-    OPERATION(103),
-    OPERATION(104),
-    OPERATION(105),
-    OPERATION(106),
-    OPERATION(107),
-    OPERATION(108),
-    OPERATION(109),
-    OPERATION(110),
-    OPERATION(111),
-    OPERATION(112),
-    OPERATION(113),
-    OPERATION(114),
-    OPERATION(115),
-};
-WIRE_TABLE(transaction_table, struct transaction_message, "Transaction", transaction_fields);

@@ -55,7 +55,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         for (int tag = 0; tag < 2; tag++) {
             struct ref_entry e = {0};
             if (ref_parse(mem, bytes_of(data, size), tag, &e, &err) == PENNON_OK) REQUIRE(e.name == NULL);
-            mem_free(mem, e.branch);
+            ref_entry_free(mem, &e);
         }
     }
     struct block *b = block_new(mem, size, &err);
