@@ -52,18 +52,19 @@ struct totals {
 };
 
 /* From the manifest alone; unknown counts add nothing. */
-static struct totals totals_of(const struct snapshot *s)
+static pennon_status totals_of(struct snapshot *s, struct totals *t, pennon_error *err)
 {
-    struct totals t = {0};
+    *t = (struct totals){0};
     for (size_t i = 0; i < s->n_fragments; i++) {
         const struct fragment *f = &s->fragments[i];
-        if (f->physical_rows != UINT64_MAX) t.physical += f->physical_rows;
-        if (f->deleted_rows != UINT64_MAX) t.deleted += f->deleted_rows;
-        t.deletion_files += f->deletion != NULL;
-        t.files += f->n_files;
-        for (uint32_t k = 0; k < f->n_files; k++) t.bytes += f->files[k].size;
+        TRY_RETURN(fragment_load(s, f, err));
+        if (f->physical_rows != UINT64_MAX) t->physical += f->physical_rows;
+        if (f->deleted_rows != UINT64_MAX) t->deleted += f->deleted_rows;
+        t->deletion_files += f->deletion != NULL;
+        t->files += f->n_files;
+        for (uint32_t k = 0; k < f->n_files; k++) t->bytes += f->files[k].size;
     }
-    return t;
+    return PENNON_OK;
 }
 
 static const char *operation_name(uint32_t which)
@@ -76,15 +77,17 @@ static const char *operation_name(uint32_t which)
 }
 
 /* Operation of the transaction that made the version; NULL when it is not inline. */
-static const char *operation_of(const struct snapshot *s, struct mem *m)
+static const char *operation_of(const struct call *c, const struct snapshot *s)
 {
+    struct bytes section;
     struct transaction_message t;
     struct arena a;
     pennon_error ignored;
     pennon_error_init(&ignored);
-    arena_init(&a, m);
+    arena_init(&a, c->mem);
     const char *name = NULL;
-    if (s->transaction.size && wire_decode(&transaction_table, s->transaction, &a, &t, &ignored) == PENNON_OK)
+    if (snapshot_section(c, s, SECTION_TRANSACTION, &section, &ignored) == PENNON_OK && section.size &&
+        wire_decode(&transaction_table, section, &a, &t, &ignored) == PENNON_OK)
         name = operation_name(t.which);
     arena_reset(&a);
     pennon_error_clear(&ignored);
@@ -110,8 +113,9 @@ static pennon_status version_row(struct listing *l, struct snapshot *s, pennon_e
 {
     pennon_status st = PENNON_OK;
     struct buf writer;
-    struct totals t = totals_of(s);
+    struct totals t;
     buf_init(&writer, l->c->mem, 1 << 16);
+    TRY(totals_of(s, &t, err));
     TRY(put_u64(l, 0, s->version, err));
     TRY(builder_append_int(builder_child(l->rows, 1), s->timestamp_ns, err));
     TRY(put_u64(l, 2, t.physical - min_u64(t.deleted, t.physical), err));
@@ -121,7 +125,7 @@ static pennon_status version_row(struct listing *l, struct snapshot *s, pennon_e
     TRY(writer_text(s, &writer, err));
     TRY(buf_terminate(&writer, err));
     TRY(put_text(l, 6, writer.size && utf8_valid(writer.data, writer.size) ? (const char *)writer.data : NULL, err));
-    TRY(put_text(l, 7, operation_of(s, l->c->mem), err));
+    TRY(put_text(l, 7, operation_of(l->c, s), err));
     TRY(end_row(l, err));
 done:
     buf_free(&writer);
@@ -160,6 +164,7 @@ static pennon_status fill_fragments(struct listing *l, pennon_dataset *ds, struc
     for (size_t i = 0; i < s->n_fragments; i++) {
         const struct fragment *f = &s->fragments[i];
         uint64_t physical, live, bytes = 0;
+        TRY(fragment_load(s, f, err));
         TRY(fragment_physical_rows(l->c, s, f, file_cache_length, fc, &physical, err));
         TRY(fragment_live_rows(l->c, s, f, file_cache_length, fc, &live, err));
         for (uint32_t k = 0; k < f->n_files; k++) bytes += f->files[k].size;
@@ -275,6 +280,7 @@ static pennon_status fill_stats(struct listing *l, pennon_dataset *ds, struct sn
     TRY_NEW(w.bytes, mem_calloc(l->c->mem, s->schema->n_all + 1, sizeof *w.bytes, err));
     for (size_t i = 0; i < s->n_fragments; i++) {
         TRY(call_check(l->c, err));
+        TRY(fragment_load(s, &s->fragments[i], err));
         for (uint32_t k = 0; k < s->fragments[i].n_files; k++) {
             struct file_reader *r;
             TRY(file_cache_get(l->c, fc, s, &s->fragments[i].files[k], &r, err));
@@ -394,13 +400,15 @@ static pennon_status put_time(struct buf *b, int64_t ns, pennon_error *err)
                       year, month, day, second / 3600, second / 60 % 60, second % 60, rest);
 }
 
-static pennon_status put_indices(struct buf *b, const struct snapshot *s, struct mem *m, pennon_error *err)
+static pennon_status put_indices(const struct call *c, struct buf *b, const struct snapshot *s, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct index_section_message section = {0};
     struct arena a;
-    arena_init(&a, m);
-    if (s->index_section.size) TRY(wire_decode(&index_section_table, s->index_section, &a, &section, err));
+    struct bytes bytes;
+    arena_init(&a, c->mem);
+    TRY(snapshot_section(c, s, SECTION_INDICES, &bytes, err));
+    if (bytes.size) TRY(wire_decode(&index_section_table, bytes, &a, &section, err));
     TRY(buf_printf(b, err, "\"indices\": ["));
     for (size_t i = 0; i < section.n_indices; i++) {
         const struct index_metadata_message *x = &section.indices[i];
@@ -436,10 +444,11 @@ static pennon_status put_bases(struct buf *b, const struct snapshot *s, pennon_e
 static pennon_status info(const struct call *c, struct snapshot *s, struct buf *b, pennon_error *err)
 {
     const struct manifest_message *m = &s->manifest;
-    struct totals t = totals_of(s);
+    struct totals t;
     struct buf writer;
     buf_init(&writer, c->mem, 1 << 16);
     pennon_status st = PENNON_OK;
+    TRY(totals_of(s, &t, err));
     TRY(buf_printf(b, err, "{"));
     TRY(put_json_text(b, "uri", s->at.uri, err));
     TRY(buf_printf(b, err, "\"version\": %" PRIu64 ", ", s->version));
@@ -458,7 +467,7 @@ static pennon_status info(const struct call *c, struct snapshot *s, struct buf *
     TRY(buf_printf(b, err, "\"stable_row_ids\": %s, \"next_row_id\": %" PRIu64 ", ",
                    m->reader_feature_flags & FLAG_STABLE_ROW_IDS ? "true" : "false", m->next_row_id));
     if (m->has_max_fragment_id) TRY(buf_printf(b, err, "\"max_fragment_id\": %u, ", m->max_fragment_id));
-    TRY(put_indices(b, s, c->mem, err));
+    TRY(put_indices(c, b, s, err));
     TRY(put_bases(b, s, err));
     TRY(put_pairs(b, "config", m->config, m->n_config, err));
     TRY(buf_printf(b, err, ", "));

@@ -106,6 +106,8 @@ static pennon_status verify_fragment(struct verifying *v, struct snapshot *s, st
     const uint64_t before = *v->count;
     pennon_error known;
     pennon_error_init(&known);
+    st = fragment_load(s, f, v->a->err);
+    if (st != PENNON_OK) return report(v, st, where);
     for (uint32_t i = 0; i < f->n_files; i++) {
         st = verify_data_file(v, s, fc, &f->files[i]);
         if (st != PENNON_OK && known.code == PENNON_OK) (void)error_copy(&known, v->a->err);

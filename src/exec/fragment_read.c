@@ -91,6 +91,7 @@ static pennon_status open_sources(struct reading *rd, struct file_cache *fc, pen
     size_t most = 1;
     for (size_t i = 0; i < read->n_fields; i++) most += count_fields(read->fields[i]);
     int32_t *left = NULL, *mine = NULL;
+    TRY(fragment_load(rd->s, rd->f, err));
     TRY_NEW(left, mem_calloc(m, most, sizeof *left, err));
     TRY_NEW(mine, mem_calloc(m, most, sizeof *mine, err));
     TRY_NEW(rd->sources, mem_calloc(m, (size_t)rd->f->n_files + 1, sizeof *rd->sources, err));

@@ -59,7 +59,7 @@ static pennon_status load_transaction(const struct call *c, const struct snapsho
     pennon_status st = PENNON_OK;
     char *name = NULL, *path = NULL;
     struct bytes given = s->manifest.transaction_file;
-    *out = s->transaction;
+    TRY_RETURN(snapshot_section(c, s, SECTION_TRANSACTION, out, err));
     if (out->size > 0 || given.size == 0) return PENNON_OK;
     bool plain = memchr(given.data, 0, given.size) == NULL && memchr(given.data, '/', given.size) == NULL;
     CHECK_FILE(plain, "manifest: the name of its transaction file is no plain name");

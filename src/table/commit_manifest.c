@@ -136,6 +136,7 @@ static pennon_status keep_fragment(struct building *b, const struct fragment *f,
 {
     const struct commit_options *o = b->m->options;
     pennon_error *err = b->err;
+    TRY_RETURN(fragment_load(b->current, f, err));
     *out = *f->message;
     if (f->physical_rows == UINT64_MAX) {
         if (o->length == NULL) {
@@ -242,7 +243,7 @@ pennon_status commit_build_manifest(const struct commit *m, struct snapshot *cur
     ASSERT(current != NULL || m->schema != NULL);
     arena_init(&b.arena, m->call->mem);
     TRY(build_message(&b, txn_name));
-    if (current != NULL && m->op == COMMIT_APPEND) index_section = current->index_section;
+    if (current != NULL && m->op == COMMIT_APPEND) TRY(snapshot_section(m->call, current, SECTION_INDICES, &index_section, err));
     TRY(manifest_file_make(m->call->mem, &b.out, index_section, m->transaction, out, err));
 done:
     arena_reset(&b.arena);

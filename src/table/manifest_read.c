@@ -142,21 +142,85 @@ static pennon_status read_counts(const struct snapshot *s, const struct fragment
     return PENNON_OK;
 }
 
-static pennon_status read_fragment(struct snapshot *s, size_t i, pennon_error *err)
+/* The whole of a fragment, in the snapshot's arena. */
+static pennon_status read_body(struct snapshot *s, struct fragment *f, pennon_error *err)
 {
-    const struct fragment_message *m = &s->manifest.fragments[i];
-    struct fragment *f = &s->fragments[i];
-    CHECK_FILE_RETURN(m->id <= FRAGMENT_ID_MAX, "manifest: the fragment id %" PRIu64, m->id);
+    struct fragment_message *m = arena_calloc(&s->arena, 1, sizeof *m, err);
+    if (m == NULL) return err->code;
+    TRY_RETURN(wire_decode(&fragment_table, f->raw, &s->arena, m, err));
     CHECK_FILE_RETURN(m->n_files <= UINT32_MAX, "manifest: fragment %" PRIu64 " has too many files", m->id);
-    CHECK_FILE_RETURN((s->manifest.reader_feature_flags & FLAG_STABLE_ROW_IDS) == 0 || m->row_ids_which != 0,
-                      "manifest: the table has stable row ids, and fragment %" PRIu64 " has none", m->id);
-    f->id = (uint32_t)m->id;
-    f->message = m;
+    ASSERT(m->id == f->id);
+    struct data_file *files = arena_calloc(&s->arena, m->n_files, sizeof *files, err);
+    if (files == NULL) return err->code;
+    for (size_t k = 0; k < m->n_files; k++) TRY_RETURN(read_file(s, &m->files[k], m->id, &files[k], err));
+    f->files = files;
     f->n_files = (uint32_t)m->n_files;
-    f->files = arena_calloc(&s->arena, m->n_files, sizeof *f->files, err);
-    if (f->files == NULL) return err->code;
-    for (size_t k = 0; k < m->n_files; k++) TRY_RETURN(read_file(s, &m->files[k], m->id, &f->files[k], err));
-    return read_counts(s, m, f, err);
+    f->message = m;
+    return PENNON_OK;
+}
+
+/* What is known of a fragment without decoding it: id, rows, whether it has deletions and row ids. As in decoding the last of equal
+ * fields counts. */
+struct outline {
+    uint64_t id, rows;
+    bool deletions, row_ids;
+};
+
+static pennon_status scan_fragment(struct bytes raw, struct outline *out, pennon_error *err)
+{
+    struct wire_cursor c = wire_cursor_of(raw);
+    struct wire_item item;
+    *out = (struct outline){0};
+    while (!wire_cursor_done(&c)) {
+        TRY_RETURN(wire_next(&c, &item, err));
+        if (item.tag == 1 && item.type == 0) out->id = item.number;
+        if (item.tag == 4 && item.type == 0) out->rows = item.number;
+        if (item.tag == 3 && item.type == 2) out->deletions = true;
+        if ((item.tag == 5 || item.tag == 6) && item.type == 2) out->row_ids = true;
+    }
+    return PENNON_OK;
+}
+
+/* Plain fragments are scanned; what has deletions or lacks a row count is decoded at once. */
+static pennon_status read_fragment(struct snapshot *s, struct bytes raw, struct fragment *f, pennon_error *err)
+{
+    struct outline o;
+    TRY_RETURN(scan_fragment(raw, &o, err));
+    CHECK_FILE_RETURN(o.id <= FRAGMENT_ID_MAX, "manifest: the fragment id %" PRIu64, o.id);
+    CHECK_FILE_RETURN((s->manifest.reader_feature_flags & FLAG_STABLE_ROW_IDS) == 0 || o.row_ids,
+                      "manifest: the table has stable row ids, and fragment %" PRIu64 " has none", o.id);
+    f->id = (uint32_t)o.id;
+    f->raw = raw;
+    f->physical_rows = o.rows;
+    bool plain = !o.deletions && o.rows > 0 && o.rows <= UINT32_MAX && s->manifest.writer_version != NULL;
+    if (!plain) {
+        TRY_RETURN(read_body(s, f, err));
+        TRY_RETURN(read_counts(s, f->message, f, err));
+    }
+    atomic_init(&f->loaded, !plain);
+    return PENNON_OK;
+}
+
+pennon_status fragment_load(struct snapshot *s, const struct fragment *f, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    if (atomic_load_explicit(&f->loaded, memory_order_acquire)) return PENNON_OK;
+    ASSERT(f >= s->fragments && f < s->fragments + s->n_fragments);
+    struct fragment *mine = &s->fragments[f - s->fragments];
+    caches_lock(s);
+    if (!atomic_load_explicit(&f->loaded, memory_order_relaxed)) {
+        st = read_body(s, mine, err);
+        if (st == PENNON_OK) atomic_store_explicit(&mine->loaded, true, memory_order_release);
+    }
+    caches_unlock(s);
+    if (st != PENNON_OK) (void)error_where(err, NULL, s->manifest_path, PENNON_NOWHERE, PENNON_NOWHERE, PENNON_NOWHERE);
+    return st;
+}
+
+pennon_status snapshot_load_fragments(struct snapshot *s, pennon_error *err)
+{
+    for (size_t i = 0; i < s->n_fragments; i++) TRY_RETURN(fragment_load(s, &s->fragments[i], err));
+    return PENNON_OK;
 }
 
 /* A fragment's id above its place: what orders by id, then by place. */
@@ -192,10 +256,11 @@ done:
 
 static pennon_status read_fragments(struct snapshot *s, pennon_error *err)
 {
-    s->fragments = arena_calloc(&s->arena, s->manifest.n_fragments, sizeof *s->fragments, err);
+    const struct manifest_message *m = &s->manifest;
+    s->fragments = arena_calloc(&s->arena, m->n_fragment_bytes, sizeof *s->fragments, err);
     if (s->fragments == NULL) return err->code;
-    for (size_t i = 0; i < s->manifest.n_fragments; i++) TRY_RETURN(read_fragment(s, i, err));
-    s->n_fragments = s->manifest.n_fragments;
+    s->n_fragments = m->n_fragment_bytes;
+    for (size_t i = 0; i < m->n_fragment_bytes; i++) TRY_RETURN(read_fragment(s, m->fragment_bytes[i], &s->fragments[i], err));
     return order_fragments(s, err);
 }
 
@@ -211,6 +276,7 @@ static pennon_status read_storage_version(struct snapshot *s, pennon_error *err)
     }
     bool found = false;
     for (size_t i = 0; i < s->n_fragments; i++) {
+        TRY_RETURN(fragment_load(s, &s->fragments[i], err));
         for (uint32_t k = 0; k < s->fragments[i].n_files; k++) {
             uint32_t version = s->fragments[i].files[k].version;
             CHECK_FILE_RETURN(!found || version == s->storage_version,
@@ -224,13 +290,13 @@ static pennon_status read_storage_version(struct snapshot *s, pennon_error *err)
 }
 
 /* The values of dictionary fields lie in the manifest file. */
-static pennon_status keep_dictionaries(struct snapshot *s, struct block *file, pennon_error *err)
+static pennon_status keep_dictionaries(struct snapshot *s, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct schema_origin *o = NULL;
     if (s->storage_version != STORAGE_LEGACY || !schema_has_dictionaries(s->schema)) return PENNON_OK;
-    TRY_NEW(o, schema_origin_new(s->mem, file->size, err));
-    TRY(schema_origin_add(o, 0, block_retain(file), err));
+    TRY_NEW(o, schema_origin_new(s->mem, s->file_size, err));
+    TRY(schema_origin_add(o, s->bytes_at, block_retain(s->bytes), err));
     schema_set_origin(s->schema, o);
     o = NULL;
 done:
@@ -241,7 +307,7 @@ done:
 /* ---- sections ---- */
 
 /* Does the section parse as a whole? Nothing of it is kept. */
-static bool index_section_parses(struct mem *m, struct bytes in, pennon_status *failure)
+static pennon_status index_section_parses(struct mem *m, struct bytes in, bool *good, pennon_error *err)
 {
     struct arena scratch;
     struct index_section_message section;
@@ -251,57 +317,119 @@ static bool index_section_parses(struct mem *m, struct bytes in, pennon_status *
     pennon_status st = wire_decode(&index_section_table, in, &scratch, &section, &local);
     arena_reset(&scratch);
     pennon_error_clear(&local);
-    if (st != PENNON_OK && st != PENNON_CORRUPT) *failure = st;
-    return st == PENNON_OK;
+    *good = st == PENNON_OK;
+    if (st == PENNON_OK || st == PENNON_CORRUPT) return PENNON_OK;
+    return error_set(err, st, "the index section of the manifest does not fit the memory budget");
 }
 
-static pennon_status read_sections(struct snapshot *s, struct bytes file, uint64_t end, pennon_error *err)
+/* The message bytes of the section at `offset` of the file, which ends before the Manifest at `position`. What lies before the part of the file that is
+ * there is read into *block. */
+static pennon_status fetch_section(const struct call *c, const struct snapshot *s, uint64_t offset, struct block **block,
+                                   struct bytes *out, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    uint8_t word[4];
+    const uint64_t end = s->message_at;
+    *out = bytes_of(NULL, 0);
+    if (offset >= s->bytes_at) {
+        struct bytes here = bytes_of(s->bytes->data, (size_t)(end - s->bytes_at));
+        (void)manifest_section(here, offset - s->bytes_at, here.size, out);
+        return PENNON_OK;
+    }
+    if (!range_inside(offset, 4, end)) return PENNON_OK;
+    pennon_range length = {offset, sizeof word, word};
+    TRY(store_read_ranges(c, s->at.store, s->manifest_path, 1, &length, err));
+    uint64_t n = load_u32(word);
+    if (!range_inside(offset + 4, n, end)) return PENNON_OK;
+    TRY_NEW(*block, block_new(s->mem, (size_t)n, err));
+    pennon_range body = {offset + 4, n, (*block)->data};
+    if (n > 0) TRY(store_read_ranges(c, s->at.store, s->manifest_path, 1, &body, err));
+    *out = bytes_of((*block)->data, (size_t)n);
+done:
+    return st;
+}
+
+static pennon_status index_section(const struct call *c, const struct snapshot *s, struct block **block, struct bytes *out,
+                                   pennon_error *err)
+{
+    bool good = true;
+    *out = bytes_of(NULL, 0);
+    if (!s->manifest.has_index_section) return PENNON_OK;
+    TRY_RETURN(fetch_section(c, s, s->manifest.index_section, block, out, err));
+    if (out->size > 0) TRY_RETURN(index_section_parses(s->mem, *out, &good, err));
+    if (!good) *out = bytes_of(NULL, 0);
+    return PENNON_OK;
+}
+
+/* The newer tag is preferred, unless its place is wrong. */
+static pennon_status transaction_section(const struct call *c, const struct snapshot *s, struct block **block, struct bytes *out,
+                                         pennon_error *err)
 {
     const struct manifest_message *m = &s->manifest;
-    pennon_status failure = PENNON_OK;
-    struct bytes section;
-    if (m->has_index_section && manifest_section(file, m->index_section, end, &section) &&
-        index_section_parses(s->mem, section, &failure)) {
-        s->index_section = section;
-    }
-    if (failure != PENNON_OK) return error_set(err, failure, "the index section of the manifest does not fit the memory budget");
-    if (m->has_transaction_section_new && manifest_section(file, m->transaction_section_new, end, &section)) {
-        s->transaction = section;
-    } else if (m->has_transaction_section && manifest_section(file, m->transaction_section, end, &section)) {
-        s->transaction = section;
-    }
+    *out = bytes_of(NULL, 0);
+    if (m->has_transaction_section_new) TRY_RETURN(fetch_section(c, s, m->transaction_section_new, block, out, err));
+    if (out->data == NULL && m->has_transaction_section) TRY_RETURN(fetch_section(c, s, m->transaction_section, block, out, err));
     return PENNON_OK;
+}
+
+pennon_status snapshot_section(const struct call *c, const struct snapshot *s, enum section which, struct bytes *out,
+                               pennon_error *err)
+{
+    struct block *block = NULL;
+    if (cache_section(s, which, out)) return PENNON_OK;
+    pennon_status st =
+        which == SECTION_INDICES ? index_section(c, s, &block, out, err) : transaction_section(c, s, &block, out, err);
+    if (st == PENNON_OK) {
+        cache_put_section(s, which, block, out);
+        return PENNON_OK;
+    }
+    block_release(block);
+    return st;
 }
 
 /* ---- the whole ---- */
 
-static pennon_status find_message(struct bytes file, struct bytes *out, uint64_t *position, pennon_error *err)
+/* Where the Manifest's length lies, out of the last bytes of a file of `size` bytes. */
+pennon_status manifest_position(struct bytes tail, uint64_t size, uint64_t *position, pennon_error *err)
 {
-    CHECK_FILE_RETURN(file.size >= MANIFEST_FOOTER + 4, "manifest: %zu bytes are too few", file.size);
-    const uint8_t *footer = file.data + file.size - MANIFEST_FOOTER;
+    CHECK_FILE_RETURN(size >= MANIFEST_FOOTER + 4 && tail.size >= MANIFEST_FOOTER, "manifest: %" PRIu64 " bytes are too few", size);
+    const uint8_t *footer = tail.data + tail.size - MANIFEST_FOOTER;
     CHECK_FILE_RETURN(memcmp(footer + 12, "LANC", 4) == 0, "manifest: the magic number at its end is wrong");
     *position = load_u64(footer);
-    uint64_t end = file.size - MANIFEST_FOOTER;
-    CHECK_FILE_RETURN(manifest_section(file, *position, end, out),
-                      "manifest: position %" PRIu64 " of its message in a file of %zu bytes", *position, file.size);
-    CHECK_FILE_RETURN((uint64_t)(out->data - file.data) + out->size == end, "manifest: its message does not end at the footer");
+    CHECK_FILE_RETURN(range_inside(*position, 4 + MANIFEST_FOOTER, size),
+                      "manifest: position %" PRIu64 " of its message in a file of %" PRIu64 " bytes", *position, size);
     return PENNON_OK;
 }
 
-pennon_status snapshot_parse(struct mem *m, struct block *file, const char *name, struct snapshot **out, pennon_error *err)
+static pennon_status find_message(struct snapshot *s, struct bytes *out, pennon_error *err)
+{
+    struct bytes part = bytes_of(s->bytes->data, s->bytes->size);
+    TRY_RETURN(manifest_position(part, s->file_size, &s->message_at, err));
+    ASSERT(s->message_at >= s->bytes_at);
+    uint64_t end = part.size - MANIFEST_FOOTER;
+    CHECK_FILE_RETURN(manifest_section(part, s->message_at - s->bytes_at, end, out),
+                      "manifest: position %" PRIu64 " of its message in a file of %" PRIu64 " bytes", s->message_at, s->file_size);
+    CHECK_FILE_RETURN((uint64_t)(out->data - part.data) + out->size == end, "manifest: its message does not end at the footer");
+    return PENNON_OK;
+}
+
+pennon_status snapshot_parse_tail(struct mem *m, struct block *file, uint64_t at, const char *name, struct snapshot **out,
+                                  pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct snapshot *s = NULL;
-    struct bytes message, all = bytes_of(file->data, file->size);
-    uint64_t position = 0;
+    struct bytes message;
     TRY_NEW(s, mem_calloc(m, 1, sizeof *s, err));
     s->mem = mem_retain(m);
     atomic_init(&s->refs, 1);
     arena_init(&s->arena, m);
     s->bytes = block_retain(file);
+    s->bytes_at = at;
+    s->file_size = at + file->size;
+    TRY_NEW(s->caches, caches_new(s, err));
     TRY_NEW(s->manifest_path, arena_strndup(&s->arena, name, strlen(name), err));
-    TRY(find_message(all, &message, &position, err));
-    TRY(wire_decode(&manifest_table, message, &s->arena, &s->manifest, err));
+    TRY(find_message(s, &message, err));
+    TRY(wire_decode(&manifest_outline_table, message, &s->arena, &s->manifest, err));
     s->version = s->manifest.version;
     CHECK_FILE(s->version != 0, "manifest: version 0");
     TRY(check_flags(s, err));
@@ -311,13 +439,16 @@ pennon_status snapshot_parse(struct mem *m, struct block *file, const char *name
     TRY(read_storage_version(s, err));
     TRY(schema_from_messages(m, s->manifest.fields, s->manifest.n_fields, s->manifest.schema_metadata,
                              s->manifest.n_schema_metadata, false, &s->schema, err));
-    TRY(keep_dictionaries(s, file, err));
-    TRY(read_sections(s, all, position, err));
-    TRY_NEW(s->caches, caches_new(s, err));
+    TRY(keep_dictionaries(s, err));
     *out = s;
     s = NULL;
 done:
     if (st != PENNON_OK) (void)error_where(err, NULL, name, PENNON_NOWHERE, PENNON_NOWHERE, PENNON_NOWHERE);
     snapshot_release(s);
     return st;
+}
+
+pennon_status snapshot_parse(struct mem *m, struct block *file, const char *name, struct snapshot **out, pennon_error *err)
+{
+    return snapshot_parse_tail(m, file, 0, name, out, err);
 }

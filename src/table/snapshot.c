@@ -50,25 +50,51 @@ pennon_status snapshot_copy_rule(struct snapshot *s, const struct external_rule 
 
 /* ---- reading a manifest ---- */
 
-/* The whole file with its identity. NOT_FOUND. */
-static pennon_status fetch(const struct call *c, pennon_store *store, const char *path, struct block **out, char etag[64],
-                           pennon_error *err)
+/* Bytes of a manifest that are read at once; a larger one is read from its message on, which is found in the last TAIL bytes. */
+#define WHOLE_MAX (256u << 10)
+#define TAIL (64u << 10)
+
+static pennon_status read_part(const struct call *c, pennon_store *store, const char *path, uint64_t at, uint64_t end,
+                               struct block **out, pennon_error *err)
 {
-    pennon_object_info info;
-    TRY_RETURN(store_head(c, store, path, &info, err));
-    if (info.size > MANIFEST_MAX) return error_set(err, PENNON_CORRUPT, "manifest '%.256s' of %" PRIu64 " bytes", path, info.size);
-    struct block *b = block_new(c->mem, (size_t)info.size, err);
+    struct block *b = block_new(c->mem, (size_t)(end - at), err);
     if (b == NULL) return err->code;
-    pennon_range all = {0, info.size, b->data};
-    pennon_status st = info.size > 0 ? store_read_ranges(c, store, path, 1, &all, err) : PENNON_OK;
+    pennon_range part = {at, end - at, b->data};
+    pennon_status st = end > at ? store_read_ranges(c, store, path, 1, &part, err) : PENNON_OK;
     if (st != PENNON_OK) {
         block_release(b);
         return st;
     }
-    memcpy(etag, info.etag, sizeof info.etag);
-    etag[63] = '\0';
     *out = b;
     return PENNON_OK;
+}
+
+/* The file from its message on, or more of it, with its identity. NOT_FOUND. */
+static pennon_status fetch(const struct call *c, pennon_store *store, const char *path, struct block **out, uint64_t *at,
+                           char etag[64], pennon_error *err)
+{
+    pennon_object_info info;
+    TRY_RETURN(store_head(c, store, path, &info, err));
+    if (info.size > MANIFEST_MAX) return error_set(err, PENNON_CORRUPT, "manifest '%.256s' of %" PRIu64 " bytes", path, info.size);
+    memcpy(etag, info.etag, sizeof info.etag);
+    etag[63] = '\0';
+    *at = info.size > WHOLE_MAX ? info.size - TAIL : 0;
+    TRY_RETURN(read_part(c, store, path, *at, info.size, out, err));
+    if (*at == 0) return PENNON_OK;
+    struct block *tail = *out;
+    uint64_t position = 0;
+    *out = NULL;
+    pennon_status st = manifest_position(bytes_of(tail->data, tail->size), info.size, &position, err);
+    if (st != PENNON_OK || position >= *at) {
+        *out = tail;
+    } else {
+        /* Once more, into one block: the tail is the smaller part. */
+        block_release(tail);
+        *at = position;
+        st = read_part(c, store, path, position, info.size, out, err);
+    }
+    if (st != PENNON_OK) (void)error_where(err, NULL, path, PENNON_NOWHERE, PENNON_NOWHERE, PENNON_NOWHERE);
+    return st;
 }
 
 static bool ends_with_branch(const char *path, const char *branch)
@@ -102,8 +128,19 @@ static pennon_status read_at(const struct call *c, const struct table_location *
     struct snapshot *s = NULL;
     struct manifest_name name;
     char etag[64];
-    TRY(fetch(c, at->store, path, &file, etag, err));
-    TRY(snapshot_parse(c->mem, file, path, &s, err));
+    uint64_t from = 0;
+    TRY(fetch(c, at->store, path, &file, &from, etag, err));
+    TRY(snapshot_parse_tail(c->mem, file, from, path, &s, err));
+    if (from > 0 && s->storage_version == STORAGE_LEGACY && schema_has_dictionaries(s->schema)) {
+        /* Values of dictionaries lie anywhere before the message. */
+        const uint64_t size = s->file_size;
+        snapshot_release(s);
+        block_release(file);
+        s = NULL;
+        file = NULL;
+        TRY(read_part(c, at->store, path, 0, size, &file, err));
+        TRY(snapshot_parse(c->mem, file, path, &s, err));
+    }
     memcpy(s->etag, etag, sizeof etag);
     s->v2_names = manifest_name_parse(path_name(path), &name) && name.v2;
     TRY(table_location_copy(s->mem, at, &s->at, err));
@@ -418,6 +455,7 @@ static pennon_status load_row_ids(const struct call *c, struct snapshot *s, cons
 {
     pennon_status st = PENNON_OK;
     struct block *file = NULL;
+    TRY_RETURN(fragment_load(s, f, err));
     struct bytes in = f->message->inline_row_ids;
     CHECK_FILE(f->message->row_ids_which != 0, "the table has stable row ids, and fragment %u has none", f->id);
     if (f->message->row_ids_which == 6) {
@@ -485,6 +523,7 @@ pennon_status fragment_fill_versions(const struct call *c, struct snapshot *s, c
                                      uint64_t start, uint64_t n, uint64_t *out, pennon_error *err)
 {
     const bool created = which == LINEAGE_CREATED_AT;
+    TRY_RETURN(fragment_load(s, f, err));
     if ((created ? f->message->created_which : f->message->last_updated_which) == 0) {
         for (uint64_t i = 0; i < n; i++) out[i] = 1;
         return PENNON_OK;

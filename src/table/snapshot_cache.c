@@ -12,6 +12,11 @@ struct caches {
     void **objects[CACHE_KINDS]; /* one slot a fragment; NULL until the first object of its kind */
     struct base_place **bases;   /* one slot a base and one for the table itself */
     struct row_index *index;
+    struct {
+        bool known;
+        struct bytes bytes;
+        struct block *block; /* NULL = in the snapshot's bytes */
+    } sections[2];
 };
 
 static void drop_object(enum cache_kind kind, void *object)
@@ -52,6 +57,7 @@ void caches_free(struct snapshot *s)
     }
     mem_free(s->mem, c->bases);
     row_index_free(c->index);
+    for (size_t i = 0; i < ARRAY_LEN(c->sections); i++) block_release(c->sections[i].block);
     (void)pthread_mutex_destroy(&c->lock);
     mem_free(s->mem, c);
     s->caches = NULL;
@@ -103,6 +109,43 @@ pennon_status cache_put(struct snapshot *s, enum cache_kind kind, const struct f
     (void)pthread_mutex_unlock(&c->lock);
     if (drop != NULL) drop_object(kind, drop);
     return st;
+}
+
+void caches_lock(const struct snapshot *s)
+{
+    struct caches *c = s->caches;
+    (void)pthread_mutex_lock(&c->lock);
+}
+
+void caches_unlock(const struct snapshot *s)
+{
+    struct caches *c = s->caches;
+    (void)pthread_mutex_unlock(&c->lock);
+}
+
+bool cache_section(const struct snapshot *s, enum section which, struct bytes *out)
+{
+    struct caches *c = s->caches;
+    caches_lock(s);
+    bool known = c->sections[which].known;
+    *out = c->sections[which].bytes;
+    caches_unlock(s);
+    return known;
+}
+
+void cache_put_section(const struct snapshot *s, enum section which, struct block *block, struct bytes *out)
+{
+    struct caches *c = s->caches;
+    caches_lock(s);
+    if (!c->sections[which].known) {
+        c->sections[which].known = true;
+        c->sections[which].bytes = *out;
+        c->sections[which].block = block;
+        block = NULL;
+    }
+    *out = c->sections[which].bytes;
+    caches_unlock(s);
+    block_release(block);
 }
 
 struct row_index *cache_row_index(struct snapshot *s)

@@ -60,14 +60,17 @@ struct data_file {
     uint32_t base;    /* index into snapshot->bases, NO_BASE = the dataset itself */
 };
 
+/* Tables have many fragments, and few are looked at: what stands below `loaded` is there after fragment_load. */
 struct fragment {
     uint32_t id;
-    struct data_file *files;
-    uint32_t n_files;
     uint64_t physical_rows;                       /* UINT64_MAX = unknown */
     const struct deletion_file_message *deletion; /* NULL = none */
     uint64_t deleted_rows;                        /* UINT64_MAX = unknown; 0 without a deletion file */
-    const struct fragment_message *message;       /* as read */
+    struct bytes raw;                             /* DataFragment, in the manifest */
+    _Atomic(bool) loaded;
+    struct data_file *files;
+    uint32_t n_files;
+    const struct fragment_message *message; /* as read */
 };
 
 struct base {
@@ -95,10 +98,9 @@ struct snapshot {
     bool doubled_ids; /* two fragments have the same id, as engines could commit them: read, but nothing is committed on top */
     struct base *bases;
     size_t n_bases;
-    struct bytes index_section;    /* message bytes, empty = none or unreadable */
-    struct bytes transaction;      /* inline message bytes, empty = none */
-    struct external_rule external; /* copied */
-    struct block *bytes;           /* of the manifest */
+    struct external_rule external;            /* copied */
+    struct block *bytes;                      /* of the manifest file, from `bytes_at` on */
+    uint64_t bytes_at, file_size, message_at; /* places in the file; `message_at` of the Manifest's length */
     struct arena arena;
     _Atomic(uint32_t) refs;
     /* private caches of deletion vectors, row ids, opened base stores */
@@ -119,6 +121,17 @@ struct snapshot *snapshot_retain(struct snapshot *s);
 void snapshot_release(struct snapshot *s); /* NULL is allowed */
 /* Parse the bytes of a manifest file (untrusted); for snapshot_open, tests and fuzzing. */
 pennon_status snapshot_parse(struct mem *m, struct block *file, const char *name, struct snapshot **out, pennon_error *err) CHECKED;
+/* The same with the end of a file alone: `file` begins at byte `at`, which is not after the Manifest's length. */
+pennon_status snapshot_parse_tail(struct mem *m, struct block *file, uint64_t at, const char *name, struct snapshot **out,
+                                  pennon_error *err) CHECKED;
+/* Files and message of a fragment of the snapshot, decoded on first use. CORRUPT. Thread safe. */
+pennon_status fragment_load(struct snapshot *s, const struct fragment *f, pennon_error *err) CHECKED;
+pennon_status snapshot_load_fragments(struct snapshot *s, pennon_error *err) CHECKED;
+/* Message bytes of the index section and of the inline transaction; empty = there is none, or it is unreadable. They live as long as the snapshot; of a
+ * large manifest they are read on first use. */
+enum section { SECTION_INDICES, SECTION_TRANSACTION };
+pennon_status snapshot_section(const struct call *c, const struct snapshot *s, enum section which, struct bytes *out,
+                               pennon_error *err) CHECKED;
 
 /* Number of the latest version, 0 = no table. */
 pennon_status latest_version(const struct call *c, const struct table_location *at, uint64_t *version, bool *v2_names,

@@ -30,6 +30,8 @@ const char *path_name(const char *path);
 
 /* Length-prefixed section at `offset` that ends at or before `end`: its message bytes. False when it does not fit. */
 bool manifest_section(struct bytes file, uint64_t offset, uint64_t end, struct bytes *out);
+/* Where the Manifest's length lies in a file of `size` bytes, of which `tail` is the end (MANIFEST_FOOTER bytes at least, or all). CORRUPT. */
+pennon_status manifest_position(struct bytes tail, uint64_t size, uint64_t *position, pennon_error *err) CHECKED;
 /* STORAGE_ of the numbers in a DataFile. */
 uint32_t data_file_version(uint32_t major, uint32_t minor);
 /* STORAGE_ of the text in DataStorageFormat, 0 = unknown. */
@@ -89,6 +91,14 @@ void *cache_get(struct snapshot *s, enum cache_kind kind, const struct fragment 
 /* Puts `object` in; gives back what is in the cache now: another thread may have been first, then `object` is dropped. */
 pennon_status cache_put(struct snapshot *s, enum cache_kind kind, const struct fragment *f, void *object, void **out,
                         pennon_error *err) CHECKED;
+
+/* False = not yet known. */
+bool cache_section(const struct snapshot *s, enum section which, struct bytes *out);
+/* Takes `block` (may be NULL), in which `*out` lies unless it lies in the snapshot's bytes; another thread may have been first, then *out is its. */
+void cache_put_section(const struct snapshot *s, enum section which, struct block *block, struct bytes *out);
+/* The lock of the caches, for what is decoded on first use. */
+void caches_lock(const struct snapshot *s);
+void caches_unlock(const struct snapshot *s);
 
 struct row_index;
 struct row_index *cache_row_index(struct snapshot *s);

@@ -67,30 +67,33 @@ static const struct wire_field base_path_fields[] = {
 };
 WIRE_TABLE(base_path_table, struct base_path_message, "BasePath", base_path_fields);
 
+/* All but the fragments, which a reader of many wants as bytes first. */
+#define MANIFEST_FIRST WIRE_SUBS(struct manifest_message, 1, fields, &field_table)
+#define MANIFEST_REST                                                                                                      \
+    F(struct manifest_message, 3, WIRE_U64, version), F(struct manifest_message, 4, WIRE_U64, version_aux_data),           \
+        WIRE_SUBS(struct manifest_message, 5, schema_metadata, &map_entry_table),                                          \
+        WIRE_OPT(struct manifest_message, 6, WIRE_U64, index_section),                                                     \
+        WIRE_SUB(struct manifest_message, 7, timestamp, &timestamp_table), F(struct manifest_message, 8, WIRE_BYTES, tag), \
+        F(struct manifest_message, 9, WIRE_U64, reader_feature_flags),                                                     \
+        F(struct manifest_message, 10, WIRE_U64, writer_feature_flags),                                                    \
+        WIRE_OPT(struct manifest_message, 11, WIRE_U32, max_fragment_id),                                                  \
+        F(struct manifest_message, 12, WIRE_BYTES, transaction_file),                                                      \
+        WIRE_SUB(struct manifest_message, 13, writer_version, &writer_version_table),                                      \
+        F(struct manifest_message, 14, WIRE_U64, next_row_id),                                                             \
+        WIRE_SUB(struct manifest_message, 15, data_format, &data_format_table),                                            \
+        WIRE_SUBS(struct manifest_message, 16, config, &map_entry_table),                                                  \
+        WIRE_SUBS(struct manifest_message, 18, base_paths, &base_path_table),                                              \
+        WIRE_SUBS(struct manifest_message, 19, table_metadata, &map_entry_table),                                          \
+        WIRE_OPT(struct manifest_message, 20, WIRE_BYTES, branch),                                                         \
+        WIRE_OPT(struct manifest_message, 21, WIRE_U64, transaction_section),                                              \
+        WIRE_OPT(struct manifest_message, 23, WIRE_U64, transaction_section_new)
 static const struct wire_field manifest_fields[] = {
-    WIRE_SUBS(struct manifest_message, 1, fields, &field_table),
-    WIRE_SUBS(struct manifest_message, 2, fragments, &fragment_table),
-    F(struct manifest_message, 3, WIRE_U64, version),
-    F(struct manifest_message, 4, WIRE_U64, version_aux_data),
-    WIRE_SUBS(struct manifest_message, 5, schema_metadata, &map_entry_table),
-    WIRE_OPT(struct manifest_message, 6, WIRE_U64, index_section),
-    WIRE_SUB(struct manifest_message, 7, timestamp, &timestamp_table),
-    F(struct manifest_message, 8, WIRE_BYTES, tag),
-    F(struct manifest_message, 9, WIRE_U64, reader_feature_flags),
-    F(struct manifest_message, 10, WIRE_U64, writer_feature_flags),
-    WIRE_OPT(struct manifest_message, 11, WIRE_U32, max_fragment_id),
-    F(struct manifest_message, 12, WIRE_BYTES, transaction_file),
-    WIRE_SUB(struct manifest_message, 13, writer_version, &writer_version_table),
-    F(struct manifest_message, 14, WIRE_U64, next_row_id),
-    WIRE_SUB(struct manifest_message, 15, data_format, &data_format_table),
-    WIRE_SUBS(struct manifest_message, 16, config, &map_entry_table),
-    WIRE_SUBS(struct manifest_message, 18, base_paths, &base_path_table),
-    WIRE_SUBS(struct manifest_message, 19, table_metadata, &map_entry_table),
-    WIRE_OPT(struct manifest_message, 20, WIRE_BYTES, branch),
-    WIRE_OPT(struct manifest_message, 21, WIRE_U64, transaction_section),
-    WIRE_OPT(struct manifest_message, 23, WIRE_U64, transaction_section_new),
-};
+    MANIFEST_FIRST, WIRE_SUBS(struct manifest_message, 2, fragments, &fragment_table), MANIFEST_REST};
 WIRE_TABLE(manifest_table, struct manifest_message, "Manifest", manifest_fields);
+
+static const struct wire_field manifest_outline_fields[] = {
+    MANIFEST_FIRST, WIRE_LIST(struct manifest_message, 2, WIRE_BYTES, fragment_bytes), MANIFEST_REST};
+WIRE_TABLE(manifest_outline_table, struct manifest_message, "Manifest", manifest_outline_fields);
 
 static const struct wire_field index_file_fields[] = {
     F(struct index_file_message, 1, WIRE_BYTES, path),

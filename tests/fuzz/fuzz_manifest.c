@@ -11,11 +11,14 @@
         if (!(cond)) abort(); \
     } while (0)
 
-static void use_fragment(struct mem *m, const struct snapshot *s, const struct fragment *f, pennon_error *err)
+static void use_fragment(struct mem *m, struct snapshot *s, const struct fragment *f, pennon_error *err)
 {
     const struct fragment *found = snapshot_find_fragment(s, f->id);
     REQUIRE(found == f || (s->doubled_ids && found && found < f && found->id == f->id));
     REQUIRE(f->deleted_rows == UINT64_MAX || f->deleted_rows <= f->physical_rows);
+    if (fragment_load(s, f, err) != PENNON_OK) return;
+    REQUIRE(f->message->id == f->id && (f->physical_rows == UINT64_MAX || f->message->physical_rows == f->physical_rows));
+    REQUIRE((f->message->deletion_file != NULL) == (f->deletion != NULL));
     for (uint32_t i = 0; i < f->n_files; i++) {
         REQUIRE(f->files[i].base == NO_BASE || f->files[i].base < s->n_bases);
         REQUIRE(f->files[i].version == STORAGE_LEGACY || f->files[i].n_columns >= f->files[i].n_fields);
@@ -39,8 +42,11 @@ static void use_snapshot(struct mem *m, struct snapshot *s, pennon_error *err)
         use_fragment(m, s, &s->fragments[i], err);
     }
     const uint8_t *from = s->bytes->data, *to = from + s->bytes->size;
-    REQUIRE(s->index_section.size == 0 || (s->index_section.data >= from && s->index_section.data + s->index_section.size <= to));
-    REQUIRE(s->transaction.size == 0 || (s->transaction.data >= from && s->transaction.data + s->transaction.size <= to));
+    for (int which = 0; which < 2; which++) {
+        struct bytes section;
+        if (snapshot_section(NULL, s, (enum section)which, &section, err) != PENNON_OK) continue;
+        REQUIRE(section.size == 0 || (section.data >= from && section.data + section.size <= to));
+    }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -62,6 +62,13 @@ static struct snapshot *reopen(struct table_fixture *t, const struct table_locat
     return s;
 }
 
+static struct bytes section_of(struct table_fixture *t, const struct snapshot *s, enum section which)
+{
+    struct bytes out = {0};
+    table_ok(t, snapshot_section(&t->call, s, which, &out, &t->base.err));
+    return out;
+}
+
 struct counting {
     size_t n;
     const char *suffix;
@@ -117,7 +124,7 @@ static void test_table_commit__create(void **state)
         assert_int_equal(again->fragments[0].id, 0);
         assert_true(again->manifest.has_max_fragment_id && again->manifest.max_fragment_id == 0);
         assert_true(again->timestamp_ns > INT64_C(1700000000000000000));
-        assert_true(again->transaction.size > 0);
+        assert_true(section_of(t, again, SECTION_TRANSACTION).size > 0);
         assert_true(again->manifest.has_transaction_section && again->manifest.transaction_section == 0);
         table_ok(t, fragment_fill_row_ids(&t->call, again, &again->fragments[0], 8, 2, got, &t->base.err));
         assert_int_equal(got[1], 9);
@@ -126,7 +133,7 @@ static void test_table_commit__create(void **state)
         char *path = mem_printf(t->base.mem, &t->base.err, "%s/_transactions/%.*s", at.path,
                                 (int)again->manifest.transaction_file.size, (const char *)again->manifest.transaction_file.data);
         table_ok(t, store_get(&t->call, t->store, path, 1 << 20, &txn, &t->base.err));
-        assert_true(bytes_equal(bytes_of(txn->data, txn->size), again->transaction));
+        assert_true(bytes_equal(bytes_of(txn->data, txn->size), section_of(t, again, SECTION_TRANSACTION)));
         block_release(txn);
         mem_free(t->base.mem, path);
         /* A second creation is refused, and leaves nothing. */
@@ -267,10 +274,11 @@ static void test_table_commit__keeps_what_it_does_not_know(void **state)
     s = reopen(t, &t->at);
     assert_int_equal(s->version, 5);
     assert_false(s->v2_names);
-    assert_true(bytes_equal(s->index_section, bytes_of(t->base.buf.data, t->base.buf.size)));
+    assert_true(bytes_equal(section_of(t, s, SECTION_INDICES), bytes_of(t->base.buf.data, t->base.buf.size)));
     assert_true(bytes_equal(s->manifest.unknown, m.unknown));
     assert_true(bytes_equal(s->manifest.fields[0].unknown, field.unknown));
     assert_true(bytes_equal(s->manifest.base_paths[0].unknown, base.unknown));
+    table_ok(t, snapshot_load_fragments(s, &t->base.err));
     assert_true(bytes_equal(s->fragments[0].message->unknown, fragment.unknown));
     assert_true(bytes_equal(s->fragments[0].message->files[0].unknown, file.unknown));
     assert_true(bytes_equal(s->fragments[0].deletion->unknown, gone.unknown));
@@ -285,7 +293,7 @@ static void test_table_commit__keeps_what_it_does_not_know(void **state)
     assert_int_equal(s->manifest.version_aux_data, 0);
     /* An overwrite drops the indices and keeps the maps and bases. */
     table_ok(t, commit(t, &t->at, s, COMMIT_OVERWRITE, &p, NULL, &next));
-    assert_int_equal(next->index_section.size, 0);
+    assert_int_equal(section_of(t, next, SECTION_INDICES).size, 0);
     assert_false(next->manifest.has_index_section);
     assert_int_equal(next->manifest.reader_feature_flags, FLAG_BASE_PATHS | FLAG_MIXED_VERSIONS);
     assert_int_equal(next->manifest.n_config, 1);
@@ -724,6 +732,7 @@ static void test_table_race__appends(void **state)
         if (writers[i].done != APPENDS) fail_msg("writer %d stopped at %d: %s", i, writers[i].done, writers[i].message);
     }
     struct snapshot *s = reopen(t, &t->at);
+    table_ok(t, snapshot_load_fragments(s, &t->base.err));
     assert_int_equal(s->version, 1 + WRITERS * APPENDS);
     assert_int_equal(s->n_fragments, 1 + WRITERS * APPENDS);
     assert_int_equal(s->manifest.next_row_id, 10 + 5 * WRITERS * APPENDS);

@@ -528,6 +528,7 @@ static void check_place(struct table_fixture *t, struct snapshot *s, const char 
 {
     pennon_store *store = NULL;
     char *path = NULL;
+    table_ok(t, snapshot_load_fragments(s, &t->base.err));
     table_ok(t, data_file_locate(&t->call, s, &s->fragments[0].files[0], &store, &path, &t->base.err));
     assert_string_equal(path, want);
     mem_free(t->base.mem, path);
@@ -609,6 +610,7 @@ static void test_table_places__external_rule(void **state)
         m.n_fragments = 1;
         put_manifest(t, t->at.path, 1, true, &m);
         table_ok(t, snapshot_open(&t->call, &t->at, NULL, &cases[i].rule, &s, &t->base.err));
+        table_ok(t, snapshot_load_fragments(s, &t->base.err));
         pennon_status st = data_file_locate(&t->call, s, &s->fragments[0].files[0], &store, &path, &t->base.err);
         if (st != cases[i].st) fail_msg("case %zu: status %d %s", i, st, t->base.err.message);
         if (st == PENNON_OK) {
