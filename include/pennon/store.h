@@ -76,6 +76,9 @@ typedef struct pennon_store_vtable {
     bool ordered_listing;     /* list gives paths in byte order */
     uint32_t block_size;      /* bytes below which a larger read costs nothing: 4096 local, 65536 cloud */
     uint32_t parallel_reads;  /* ranges worth having in flight */
+    /* Optional: did nothing in the folder of the object change since the object was put? false also where that is not known. Lets a hint of the latest
+     * version be believed, where NULL means a listing. */
+    bool (*is_last_change)(void *self, const char *path);
 } pennon_store_vtable;
 
 typedef struct pennon_store_options {

@@ -502,6 +502,29 @@ static void local_writer_abort(void *self, void *writer)
     writer_drop(self, w);
 }
 
+static int64_t ns_of(struct timespec t) { return (int64_t)t.tv_sec * INT64_C(1000000000) + t.tv_nsec; }
+
+/* A rename stamps the file and its folder, and whatever is made or removed beside it later stamps the folder again. A copied tree has the times of
+ * its source, in which the file must be about as old as the folder. Clocks of file systems tick in milliseconds: what changed in the same tick is
+ * not seen. */
+#define WRITE_TO_RENAME_NS INT64_C(10000000000)
+static bool local_is_last_change(void *self, const char *path)
+{
+    struct local *l = self;
+    pennon_error local;
+    struct stat file, folder;
+    pennon_error_init(&local);
+    char *full = full_path(l, path, &local);
+    bool last = full != NULL && stat(full, &file) == 0 && S_ISREG(file.st_mode);
+    char *slash = full != NULL ? strrchr(full, '/') : NULL;
+    if (slash != NULL && slash != full) *slash = '\0';
+    last = last && slash != NULL && slash != full && stat(full, &folder) == 0 && ns_of(file.st_ctim) >= ns_of(folder.st_mtim) &&
+           ns_of(folder.st_mtim) - ns_of(file.st_mtim) < WRITE_TO_RENAME_NS;
+    mem_free(l->mem, full);
+    pennon_error_clear(&local);
+    return last;
+}
+
 static pennon_status local_writer_open(void *self, const char *path, void **writer, pennon_error *err)
 {
     struct local_writer *w = NULL;
@@ -643,6 +666,7 @@ pennon_status local_store_new(pennon_runtime *rt, const char *root, pennon_store
     static const pennon_store_vtable vtable = {.struct_size = sizeof vtable,
                                                .read_start = local_read_start,
                                                .head = local_head,
+                                               .is_last_change = local_is_last_change,
                                                .put = local_put,
                                                .list = local_list,
                                                .remove = local_remove,

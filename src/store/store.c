@@ -47,6 +47,10 @@ bool store_same(const pennon_store *a, const pennon_store *b)
     return a == b || (a->self == b->self && a->vtable.head == b->vtable.head);
 }
 bool store_is_ordered(const pennon_store *s) { return s->vtable.ordered_listing; }
+bool store_is_last_change(pennon_store *s, const char *path)
+{
+    return s->vtable.is_last_change != NULL && s->vtable.is_last_change(s->self, path);
+}
 uint32_t store_block_size(const pennon_store *s) { return s->vtable.block_size ? s->vtable.block_size : 4096; }
 uint32_t store_parallel_reads(const pennon_store *s) { return s->vtable.parallel_reads ? s->vtable.parallel_reads : 8; }
 

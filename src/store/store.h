@@ -43,6 +43,8 @@ pennon_status store_list(const struct call *c, pennon_store *s, const char *pref
 pennon_status store_delete(const struct call *c, pennon_store *s, const char *path, pennon_error *err) CHECKED;
 pennon_status store_copy(const struct call *c, pennon_store *s, const char *from, const char *to, pennon_error *err) CHECKED;
 bool store_is_ordered(const pennon_store *s);
+/* Is the object the last change of its folder? false = not known. Asks the store. */
+bool store_is_last_change(pennon_store *s, const char *path);
 uint32_t store_block_size(const pennon_store *s);
 uint32_t store_parallel_reads(const pennon_store *s);
 

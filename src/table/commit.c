@@ -331,15 +331,13 @@ static pennon_status run_attempts(const struct commit *m, struct attempt *a, pen
 
 /* ---- afterwards ---- */
 
-/* For readers on stores whose listings have no order. Nothing depends on it. */
+/* For readers of long histories; nothing depends on it. */
 static void write_hint(const struct call *c, const struct attempt *a)
 {
     pennon_error local;
     struct call quiet = unstoppable(c);
     char text[40];
-    const char *use = getenv("LANCE_USE_VERSION_HINT");
-    if (store_is_ordered(a->at->store)) return;
-    if (use != NULL && (strcmp(use, "0") == 0 || strcmp(use, "false") == 0 || strcmp(use, "off") == 0)) return;
+    if (!hint_wanted()) return;
     pennon_error_init(&local);
     char *path = store_join(c->mem, a->at->path, "_versions/latest_version_hint.json", &local);
     int n = snprintf(text, sizeof text, "{\"version\":%" PRIu64 "}", a->made->version);

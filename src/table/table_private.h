@@ -23,6 +23,13 @@ char *manifest_path(struct mem *m, const char *table, uint64_t version, bool v2,
 /* Last segment of a path. */
 const char *path_name(const char *path);
 
+/* ---- the hint of the latest version (versions.c) ---- */
+
+/* Not turned off by LANCE_USE_VERSION_HINT. */
+bool hint_wanted(void);
+/* The number in the content of a hint file, 0 = it is none. Untrusted. */
+uint64_t hint_parse(struct bytes text);
+
 /* ---- snapshot (snapshot.c, manifest_read.c) ---- */
 
 #define MANIFEST_FOOTER 16u
