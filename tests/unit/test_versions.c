@@ -62,10 +62,7 @@ static void open_disk(struct disk *d, struct table_fixture *t)
 {
     char path[128];
     d->t = t;
-    (void)snprintf(d->folder, sizeof d->folder,
-                   "/tmp/pennon-versions-"
-                   "XXX"
-                   "XXX");
+    (void)snprintf(d->folder, sizeof d->folder, "/tmp/pennon-versions-XXXXXX");
     assert_non_null(mkdtemp(d->folder));
     (void)snprintf(path, sizeof path, "%s/_versions", d->folder);
     assert_int_equal(mkdir(path, 0700), 0);
