@@ -7,6 +7,7 @@
  *     dataset.h    open, facts, count, take, listings, verify
  *     scan.h       scans
  *     write.h      create, append, overwrite
+ *     appender.h   many threads that append, few commits
  *     ingest.h     CSV, JSON lines and IPC in and out
  *     file.h       single data files
  *     stream.h     the full error of a stream
@@ -14,6 +15,7 @@
 #ifndef PENNON_PENNON_H
 #define PENNON_PENNON_H
 
+#include "pennon/appender.h"
 #include "pennon/arrow_abi.h"
 #include "pennon/dataset.h"
 #include "pennon/file.h"

@@ -43,6 +43,10 @@ pennon_status api_end(struct api *a, pennon_status st, pennon_error *err);
 pennon_status dataset_write(struct call *c, const struct table_location *at, struct ArrowArrayStream *data,
                             const pennon_write_options *o, struct snapshot **out, pennon_error *err) CHECKED;
 
+/* Append to the version of the cell, which moves. *version (may be NULL) is the one that holds the rows. The stream is not released here. */
+pennon_status dataset_append_stream(struct call *c, pennon_dataset *ds, struct ArrowArrayStream *data,
+                                    const pennon_write_options *o, uint64_t *version, pennon_error *err) CHECKED;
+
 /* One-batch stream; moves both. */
 pennon_status stream_of_batch(const struct call *c, struct ArrowSchema *schema, struct ArrowArray *batch,
                               struct ArrowArrayStream *out, pennon_error *err) CHECKED;

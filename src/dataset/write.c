@@ -479,8 +479,8 @@ pennon_status pennon_write(const char *uri, struct ArrowArrayStream *data, const
     return api_end(&a, st, err);
 }
 
-static pennon_status append_to(struct call *c, pennon_dataset *ds, struct ArrowArrayStream *data, const pennon_write_options *o,
-                               pennon_error *err)
+pennon_status dataset_append_stream(struct call *c, pennon_dataset *ds, struct ArrowArrayStream *data,
+                                    const pennon_write_options *o, uint64_t *version, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct snapshot *made = NULL;
@@ -489,6 +489,7 @@ static pennon_status append_to(struct call *c, pennon_dataset *ds, struct ArrowA
     dataset_get(ds, &w.read, NULL);
     TRY(copy_location(&w, &w.read->at, err));
     TRY(run_write(&w, data, &made, err));
+    if (version != NULL) *version = made->version;
     dataset_move(ds, made);
 done:
     writing_end(&w);
@@ -506,7 +507,7 @@ pennon_status pennon_dataset_append(pennon_dataset *ds, struct ArrowArrayStream 
     if (st == PENNON_OK) st = api_begin(&a, o.call, ds, "dataset");
     if (st == PENNON_OK && (!data || !data->release))
         st = error_set(a.err, PENNON_INVALID_ARGUMENT, "the stream is NULL or released");
-    if (st == PENNON_OK) st = append_to(&a.c, ds, data, &o, a.err);
+    if (st == PENNON_OK) st = dataset_append_stream(&a.c, ds, data, &o, NULL, a.err);
     if (data) stream_release(data);
     return api_end(&a, st, err);
 }
