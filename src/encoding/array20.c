@@ -516,6 +516,7 @@ void array20_free(struct array20 *a)
     mem_release(m);
 }
 
+bool array20_is_list(const struct array20 *a) { return a->type == NULL; }
 uint64_t array20_list_items(const struct array20 *a) { return a->list_items; }
 struct page_buffer array20_plain_place(const struct array20 *a) { return a->streams[STREAM_VALUES].at; }
 

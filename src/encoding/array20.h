@@ -52,6 +52,8 @@ pennon_status array20_open_plain(struct mem *m, const struct array20_plain *page
 /* Bytes of the page without those of text; `offset` is where it lies. */
 struct page_buffer array20_plain_place(const struct array20 *a);
 void array20_free(struct array20 *a); /* NULL is allowed */
+/* Was it opened as list offsets? */
+bool array20_is_list(const struct array20 *a);
 /* List offsets: items that the lists of the page hold. */
 uint64_t array20_list_items(const struct array20 *a);
 /* "nullable(some, flat(32))"; for inspection. */

@@ -178,6 +178,8 @@ static pennon_status open_kept(struct file_reader *r, uint32_t column, size_t pa
     (void)pthread_mutex_lock(&r->lock);
     if (!col->arrays) TRY_NEW(col->arrays, arena_calloc(&r->arena, col->n_pages + 1, sizeof(void *), err));
     if (!col->arrays[page]) TRY(array20_open(r->mem, &col->pages[page], list ? NULL : &col->type, &col->arrays[page], err));
+    /* Manifests can give one column to two fields. */
+    CHECK_FILE(array20_is_list(col->arrays[page]) == list, "column %u serves a list and its values", column);
     *out = col->arrays[page];
 done:
     (void)pthread_mutex_unlock(&r->lock);
