@@ -20,7 +20,7 @@ help:
 	@echo "make format        put every C file into the house's format"
 	@echo "make bench         the benchmarks"
 	@echo "make fuzz-quick    every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS); fuzz-long for $(FUZZ_LONG_SECONDS)"
-	@echo "make interop-long  the interop tests with their large cases"
+	@echo "make interop-long  every case of the interop matrix, on from where it stopped (SECONDS=n ends it)"
 	@echo "make asan, ubsan, tsan, memcheck, coverage"
 	@echo "make install       PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)"
 	@echo "make dist, clean"
@@ -51,8 +51,9 @@ tsan: deps-test
 	@python3 tools/run-tests.py tsan
 memcheck: deps-test
 	@python3 tools/run-tests.py memcheck
-interop-long: deps-test
-	@python3 tools/run-tests.py interop-long
+interop-long: deps-test build
+	@tools/venv.sh
+	@build/venv8/bin/python tests/interop/long_matrix.py
 
 format: deps-test
 	@git ls-files -co --exclude-standard '*.c' '*.h' | xargs clang-format-14 -i

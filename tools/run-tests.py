@@ -11,7 +11,7 @@ How a stage is counted:
   closing  the "N passed, N failed" line that the tool ends with
 A stage that exits non-zero has at least one failed case. A skipped stage does not exist.
 
-Usage: run-tests.py all|check|lint|asan|ubsan|tsan|memcheck|interop-long|STAGE...
+Usage: run-tests.py all|check|lint|asan|ubsan|tsan|memcheck|STAGE...
 """
 import os
 import re
@@ -245,11 +245,9 @@ def install():
     return Stage("install", count_closing, [[path("tests", "install", "run.sh")]], 600)
 
 
-def interop(long=False):
-    more = {"PENNON_LONG": "1"} if long else {}
-    seconds = 4 * 3600 if long else 900
+def interop():
     # The tests drive both releases themselves, each from its own environment.
-    return [pytest("interop", "venv8", "tests/interop", seconds, **more)]
+    return [pytest("interop", "venv8", "tests/interop", 900)]
 
 
 def other_build(preset, labels):
@@ -301,8 +299,6 @@ def plan(what):
         return memcheck()
     if what == "interop":
         return [[build("release")], [venvs()], interop()]
-    if what == "interop-long":
-        return [[build("release")], [venvs()], interop(long=True)]
     if what == "install":
         return [[build("release")], [install()]]
     if what == "crash":
