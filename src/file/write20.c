@@ -97,15 +97,34 @@ static pennon_status loss(const struct field *f, const char *what, pennon_error 
 }
 
 static pennon_status check_structs(const struct field *f, const struct ArrowArray *a, uint64_t start, uint64_t count,
-                                   pennon_error *err)
+                                   pennon_error *err);
+
+/* Slots [start, start + count), of which no list is null: what lies below them is all there to see. */
+static pennon_status check_children(const struct field *f, const struct ArrowArray *a, uint64_t start, uint64_t count,
+                                    pennon_error *err)
 {
-    bool packed = f->kind == FIELD_PACKED_STRUCT;
-    if (f->kind != FIELD_STRUCT && !packed && f->kind != FIELD_LIST) return PENNON_OK;
-    if (f->kind != FIELD_LIST && count_nulls(a, start, count)) return loss(f, "null structs", err);
+    const bool packed = f->kind == FIELD_PACKED_STRUCT;
     writer_child_slots(f, a, &start, &count);
     for (size_t i = 0; i < f->n_children; i++) {
         if (packed && count_nulls(a->children[i], start, count)) return loss(f->children[i], "nulls inside a packed struct", err);
         if (!packed) TRY_RETURN(check_structs(f->children[i], a->children[i], start, count, err));
+    }
+    return PENNON_OK;
+}
+
+static pennon_status check_structs(const struct field *f, const struct ArrowArray *a, uint64_t start, uint64_t count,
+                                   pennon_error *err)
+{
+    if (f->kind != FIELD_STRUCT && f->kind != FIELD_PACKED_STRUCT && f->kind != FIELD_LIST) return PENNON_OK;
+    const uint64_t nulls = count_nulls(a, start, count);
+    if (f->kind != FIELD_LIST && nulls) return loss(f, "null structs", err);
+    if (nulls == 0) return check_children(f, a, start, count, err);
+    /* Items below null lists are not in the file: runs of lists that are there. */
+    for (uint64_t end = start + count, at = start; at < end;) {
+        uint64_t run = at;
+        while (run < end && bit_get(a->buffers[0], (uint64_t)a->offset + run)) run++;
+        if (run > at) TRY_RETURN(check_children(f, a, at, run - at, err));
+        at = run + 1;
     }
     return PENNON_OK;
 }

@@ -315,14 +315,18 @@ pennon_status fragment_physical_rows(const struct call *c, struct snapshot *s, c
 pennon_status fragment_live_rows(const struct call *c, struct snapshot *s, const struct fragment *f, file_length_fn length,
                                  void *ctx, uint64_t *rows, pennon_error *err)
 {
-    uint64_t deleted = f->deleted_rows;
+    uint64_t deleted = f->deleted_rows, outside = 0;
     TRY_RETURN(fragment_physical_rows(c, s, f, length, ctx, rows, err));
-    if (deleted == UINT64_MAX) {
+    if (f->deletion != NULL && (deleted == UINT64_MAX || f->physical_rows == UINT64_MAX)) {
         struct deletion_vector *d = NULL;
         TRY_RETURN(fragment_deletions(c, s, f, &d, err));
-        deleted = d != NULL ? deletion_vector_count(d) : 0;
+        deleted = d != NULL ? deletion_vector_rank(d, *rows) : 0;
+        outside = d != NULL && !fragment_deletions_doubted(f) ? deletion_vector_count(d) - deleted : 0;
         deletion_vector_release(d);
     }
+    /* Where the manifest does not know the rows, the deletion file could not be held against them before. */
+    CHECK_FILE_RETURN(outside == 0, "fragment %u has %" PRIu64 " rows, and %" PRIu64 " rows behind them are deleted", f->id, *rows,
+                      outside);
     CHECK_FILE_RETURN(deleted <= *rows, "fragment %u has %" PRIu64 " rows and %" PRIu64 " deleted ones", f->id, *rows, deleted);
     *rows -= deleted;
     return PENNON_OK;

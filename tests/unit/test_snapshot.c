@@ -409,6 +409,34 @@ static void test_table_fragment__deletions_past_the_end(void **state)
     buf_free(&versions);
 }
 
+static pennon_status nine_rows(void *ctx, const struct call *c, struct snapshot *s, const struct data_file *f, uint64_t *rows,
+                               pennon_error *err)
+{
+    UNUSED(ctx);
+    UNUSED(c);
+    UNUSED(s);
+    UNUSED(f);
+    UNUSED(err);
+    *rows = 9;
+    return PENNON_OK;
+}
+
+/* A row count that only the data file knows is held against the deletions too. */
+static void test_table_fragment__deletions_past_an_unknown_end(void **state)
+{
+    struct table_fixture *t = *state;
+    struct deletion_file_message file = {.file_type = 1, .num_deleted_rows = 3};
+    struct fragment_message one = {.files = file_a, .n_files = 1, .deletion_file = &file};
+    struct deletion_vector *d = NULL;
+    uint64_t live = 0;
+    put_object(t, "tables/t/_deletions/0-0-0.bin", three_gone, sizeof three_gone); /* the last one is row 9 */
+    struct snapshot *s = open_fragments(t, &one, 1, 0);
+    table_ok(t, fragment_deletions(&t->call, s, &s->fragments[0], &d, &t->base.err));
+    deletion_vector_release(d);
+    assert_int_equal(fragment_live_rows(&t->call, s, &s->fragments[0], nine_rows, NULL, &live, &t->base.err), PENNON_CORRUPT);
+    snapshot_release(s);
+}
+
 static struct bytes range_bytes(struct table_fixture *t, uint64_t start, uint64_t n, struct buf *out)
 {
     table_ok(t, row_id_range_encode(start, n, out, &t->base.err));
@@ -766,6 +794,7 @@ int main(void)
         TABLE_TEST(test_table_fragment__deletions_and_counts),
         TABLE_TEST(test_table_fragment__deletions_refused),
         TABLE_TEST(test_table_fragment__deletions_past_the_end),
+        TABLE_TEST(test_table_fragment__deletions_past_an_unknown_end),
         TABLE_TEST(test_table_fragment__row_ids_and_versions),
         TABLE_TEST(test_table_fragment__row_ids_of_another_length),
         TABLE_TEST(test_table_fragment__addresses_without_stable_ids),
