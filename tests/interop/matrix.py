@@ -208,7 +208,7 @@ class Run:
         names = [name for name in names if name not in state.get("changed", []) or self.can_be_read(who, name)]
         if not names:
             return
-        want = self.nulls_of_blobs(who, load(self.folder / f"{who}.arrow"))
+        want = self.nulls_of_blobs(who, load(self.folder / f"{who}.arrow")).select(names)
         # Where official does not read back what was written, that may stand there as well.
         other = pa.table({name: one(self.source.column(name)) for name in state.get("changed", [])})
         whole = names == state["written"]
