@@ -396,10 +396,16 @@ static pennon_status local_list(void *self, const char *prefix, bool recursive, 
     return list_folder(&ls, prefix, 0, err);
 }
 
-static bool path_has_suffix(const char *path, const char *suffix)
+/* Has the folder of the file no other purpose than this kind of files: blob files of a data file, files of an index? */
+static bool folder_goes_too(const char *path, const char *name)
 {
-    size_t n = strlen(path), m = strlen(suffix);
-    return n >= m && strcmp(path + n - m, suffix) == 0;
+    size_t n = strlen(name);
+    if (n > 5 && strcmp(name + n - 5, ".blob") == 0) return true;
+    const char *end = name > path ? name - 1 : name, *start = end;
+    while (start > path && start[-1] != '/') start--;
+    static const char parent[] = "/_indices/";
+    return end - start == 36 && start - path >= (ptrdiff_t)sizeof parent - 1 &&
+           memcmp(start - (sizeof parent - 1), parent, sizeof parent - 1) == 0;
 }
 
 static pennon_status local_remove(void *self, const char *path, pennon_error *err)
@@ -409,8 +415,8 @@ static pennon_status local_remove(void *self, const char *path, pennon_error *er
     if (!full) return err->code;
     pennon_status st = unlink(full) == 0 ? PENNON_OK : error_set_errno(err, errno, "'%s' cannot be removed", full);
     char *slash = strrchr(full, '/');
-    /* The blob files of a data file have a folder to themselves, which nobody else would remove: it goes with the last of them. */
-    if (st == PENNON_OK && path_has_suffix(full, ".blob")) {
+    /* Such a folder would be removed by nobody else: it goes with the last of its files. */
+    if (st == PENNON_OK && folder_goes_too(full, slash + 1)) {
         *slash = '\0';
         (void)rmdir(full);
     }
