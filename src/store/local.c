@@ -408,6 +408,23 @@ static bool folder_goes_too(const char *path, const char *name)
            memcmp(start - (sizeof parent - 1), parent, sizeof parent - 1) == 0;
 }
 
+/* A removed file that is kept open would keep its place on the disk. */
+static void forget_open(struct local *l, const char *path)
+{
+    (void)pthread_mutex_lock(&l->lock);
+    for (struct open_file **at = &l->files; *at;) {
+        struct open_file *f = *at;
+        if (f->users == 0 && strcmp(f->path, path) == 0) {
+            *at = f->next;
+            l->n_files--;
+            close_entry(l, f);
+        } else {
+            at = &f->next;
+        }
+    }
+    (void)pthread_mutex_unlock(&l->lock);
+}
+
 static pennon_status local_remove(void *self, const char *path, pennon_error *err)
 {
     struct local *l = self;
@@ -415,6 +432,7 @@ static pennon_status local_remove(void *self, const char *path, pennon_error *er
     if (!full) return err->code;
     pennon_status st = unlink(full) == 0 ? PENNON_OK : error_set_errno(err, errno, "'%s' cannot be removed", full);
     char *slash = strrchr(full, '/');
+    if (st == PENNON_OK) forget_open(l, path);
     /* Such a folder would be removed by nobody else: it goes with the last of its files. */
     if (st == PENNON_OK && folder_goes_too(full, slash + 1)) {
         *slash = '\0';

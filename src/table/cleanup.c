@@ -75,6 +75,7 @@ struct cleanup {
     uint64_t before_tag; /* version of the policy's tag */
     uint64_t reads;      /* manifests so far */
     size_t root_size;    /* bytes of the main line's folder */
+    size_t read_ahead;   /* manifests that are read side by side */
     const char **inner;  /* folders of other lines inside the own, from the own on: a branch may be called a/_indices/… */
     size_t n_inner, cap_inner;
 };
@@ -407,18 +408,25 @@ done:
 /* `s` = NULL: it is gone. */
 typedef pennon_status (*take_fn)(struct cleanup *k, const struct listed_manifest *m, struct snapshot *s, pennon_error *err);
 
-/* Read n manifests and hand them on in their order. */
+/* Read n manifests and hand them on in their order; one by one once several do not fit the budget. */
 static pennon_status read_all(struct cleanup *k, const struct listed_manifest *items, size_t n, take_fn take, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
-    for (size_t at = 0; at < n && st == PENNON_OK; at += READ_AHEAD) {
+    for (size_t at = 0, some; at < n && st == PENNON_OK; at += some) {
         struct reading r = {.k = k, .items = items + at};
-        size_t some = n - at < READ_AHEAD ? n - at : READ_AHEAD;
+        some = n - at < k->read_ahead ? n - at : k->read_ahead;
         st = pool_parallel(call_pool(k->call), k->call->threads, some, read_one, &r, err);
         for (size_t i = 0; i < some; i++) {
             if (st == PENNON_OK) st = take(k, &r.items[i], r.out[i], err);
             if (st == PENNON_OK) call_progress(k->call, ++k->reads, 0);
             snapshot_release(r.out[i]);
+        }
+        if (st == PENNON_OVER_BUDGET && k->read_ahead > 1) {
+            /* What was handed on already is handed on once more, which changes nothing. */
+            pennon_error_clear(err);
+            st = PENNON_OK;
+            k->read_ahead = 1;
+            some = 0;
         }
     }
     return st;
@@ -796,7 +804,8 @@ pennon_status cleanup_run(const struct call *c, const struct table_location *at,
                           const struct cleanup_policy *policy, cleanup_report_fn report, void *ctx, struct cleanup_stats *stats,
                           pennon_error *err)
 {
-    struct cleanup k = {.call = c, .at = at, .policy = policy, .read_version = read_version, .before_tag = UINT64_MAX};
+    struct cleanup k = {
+        .call = c, .at = at, .policy = policy, .read_version = read_version, .before_tag = UINT64_MAX, .read_ahead = READ_AHEAD};
     *stats = (struct cleanup_stats){0};
     arena_init(&k.arena, c->mem);
     cleanup_set_init(&k.named, c->mem);

@@ -5,7 +5,9 @@ import json
 import os
 import shutil
 import subprocess
+import tarfile
 import time
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +18,7 @@ DAY = 86400
 COUNTS = ("versions", "data_files", "transaction_files", "index_files", "deletion_files")
 POLICIES = {"all": ({"older_seconds": 0}, ["--older-than", "0s"]), "keep two": ({"retain": 2}, ["--keep", "2"]),
             "young": ({}, []), "both": ({"older_seconds": 0, "retain": 3}, ["--older-than", "0s", "--keep", "3"])}
+RELEASES = sorted((Path(__file__).parent / "history").glob("*.tar.xz"))
 SEEDS = (0, 1, 2, 4, 5, 6, 7, 21)
 
 
@@ -168,3 +171,37 @@ def test_tagged_versions(oracles, tmp_path):
     assert clean(uri, "--older-than", "0s")["versions"] == len(rest) - 2
     assert pennon.scan(uri, tag="cut").num_rows > 0
     verified(uri)
+
+
+@pytest.mark.parametrize("release", RELEASES, ids=lambda path: path.name.removesuffix(".tar.xz"))
+def test_tables_of_old_releases(tmp_path, release):
+    """Every fourth table: the latest version reads as before, and no file of an old version has a name that is not known."""
+    with tarfile.open(release) as archive:
+        archive.extractall(tmp_path, filter="data")
+    tables = sorted({folder.parent for folder in tmp_path.rglob("_versions") if "tree" not in folder.parts})
+    for uri in tables[::4]:
+        before, rows = pennon.findings(uri), pennon.count(uri)
+        clean(uri, "--older-than", "0s", "--delete-unverified")
+        assert (pennon.findings(uri), pennon.count(uri)) == (before, rows)
+        left = plan(uri, "--older-than", "0s", "--delete-unverified")
+        assert {action for action, _, _ in left.values()} == {"keep"}
+        assert [path for path, what in left.items() if what[1] == "unknown" and not path.endswith("_hint.json")] == []
+
+
+def test_killed_at_any_moment(oracles, tmp_path):
+    """The process dies; every version that is listed is whole, and the next run ends where an undisturbed one does."""
+    whole = tmp_path / "whole.lance"
+    oracles.get("v8").call("cleanup_tables.make", uri=str(whole), seed=5, steps=20, refs=False)
+    expected = None
+    for turn in range(12):
+        uri = tmp_path / f"{turn}.lance"
+        shutil.copytree(whole, uri)
+        process = subprocess.Popen(pennon.command() + ["cleanup", str(uri), "--older-than", "0s"], stdout=subprocess.DEVNULL)
+        if turn > 0:
+            time.sleep(turn * 0.001)
+            process.kill()
+        process.wait()
+        verified(str(uri))
+        clean(str(uri), "--older-than", "0s", "--delete-unverified")
+        expected = expected or files(uri)
+        assert files(uri) == expected

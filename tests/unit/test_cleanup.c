@@ -563,6 +563,43 @@ static void test_table_cleanup__auto(void **state)
     world_close(&w);
 }
 
+/* Large manifests are read one by one where several do not fit the budget. */
+static void test_table_cleanup__small_budget(void **state)
+{
+    static struct world w;
+    static uint8_t large[1 << 20];
+    struct table_fixture *t = *state;
+    struct cleanup_policy p;
+    struct cleanup_stats stats;
+    struct map_entry metadata = {.key = bytes_str("k"), .value = bytes_of(large, sizeof large)};
+    world_open(&w, t, 2);
+    memset(large, 'x', sizeof large);
+    for (uint64_t version = 1; version <= 12; version++) {
+        struct manifest_message m = plain_manifest(version);
+        char path[64];
+        m.table_metadata = &metadata;
+        m.n_table_metadata = 1;
+        struct block *b = manifest_block(&t->base, &m);
+        (void)snprintf(path, sizeof path, "_versions/%d.manifest", (int)version);
+        world_put(&w, "w/t", path, b->data, b->size);
+        block_release(b);
+    }
+    policy_of(&w, &p);
+    p.keep_versions = 2;
+    p.older_than_ns = -1;
+    struct mem *small = mem_new(t->base.mem, 4 << 20, NULL, &t->base.err);
+    assert_non_null(small);
+    t->call.mem = small;
+    struct table_location at = {.store = w.store, .path = (char *)(uintptr_t) "w/t", .uri = (char *)(uintptr_t) "fault://w/t"};
+    table_ok(t, cleanup_run(&t->call, &at, 12, &p, NULL, NULL, &stats, &t->base.err));
+    assert_int_equal(stats.versions, 10);
+    assert_true(mem_peak(small) > 3 << 20);
+    t->call.mem = t->base.mem;
+    assert_int_equal(mem_used(small), 0);
+    mem_release(small);
+    world_close(&w);
+}
+
 /* ---- the public calls ---- */
 
 static void test_table_cleanup__public(void **state)
@@ -628,6 +665,7 @@ int main(void)
         TABLE_TEST(test_table_cleanup__races),          TABLE_TEST(test_table_cleanup__every_call),
         TABLE_TEST(test_table_cleanup__cancelled),      TABLE_TEST(test_table_cleanup__auto_policy),
         TABLE_TEST(test_table_cleanup__auto),           TABLE_TEST(test_table_cleanup__public),
+        TABLE_TEST(test_table_cleanup__small_budget),
     };
     return cmocka_run_group_tests_name("cleanup", tests, NULL, NULL);
 }
