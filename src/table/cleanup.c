@@ -321,12 +321,12 @@ done:
     return st;
 }
 
-/* Is `mine` a proper beginning of the way to `e`? */
-static bool descends(const struct ref_entry *e, const struct branch_step *mine, size_t n_mine)
+bool cleanup_descends(const struct ref_entry *e, const struct ref_entry *mine)
 {
-    if (e->n_path <= n_mine) return false;
-    for (size_t i = 0; i < n_mine; i++) {
-        if (e->path[i].version != mine[i].version || strcmp(e->path[i].id, mine[i].id) != 0) return false;
+    size_t n = mine != NULL ? mine->n_path : 0;
+    if (e->n_path <= n) return false;
+    for (size_t i = 0; i < n; i++) {
+        if (e->path[i].version != mine->path[i].version || strcmp(e->path[i].id, mine->path[i].id) != 0) return false;
     }
     return true;
 }
@@ -348,7 +348,7 @@ static pennon_status pin_branches(struct cleanup *k, pennon_error *err)
         if (e == mine) continue;
         if (same_branch(e->branch, k->at->branch)) TRY(add_pin(k, e->version, false, e->name, err));
         /* A branch without a file of its own has no way that others could begin with. */
-        bool below = (mine != NULL || k->at->branch == NULL) && descends(e, mine != NULL ? mine->path : NULL, depth);
+        bool below = (mine != NULL || k->at->branch == NULL) && cleanup_descends(e, mine);
         if (below && e->path[depth].version != 0) TRY(add_pin(k, e->path[depth].version, false, e->name, err));
     }
 done:

@@ -41,6 +41,7 @@ struct cleanup_policy {
     bool error_if_tagged;    /* fail, before anything is removed, when a tag stands on an old version */
     bool dry_run;            /* nothing is written or removed */
     uint64_t delete_rate;    /* removals a second at most; 0 = no limit */
+    bool children_too;       /* auto_cleanup: branches of the line are cleaned first, as their own config asks */
     int64_t now_ns;          /* this machine's clock; INT64_MIN = ask it (tests give their own) */
 };
 void cleanup_policy_init(struct cleanup_policy *p);

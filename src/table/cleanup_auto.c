@@ -10,12 +10,15 @@
  * lance.auto_cleanup.delete_rate_limit  | u64 > 0: removals a second               | no limit
  *
  * Where neither older_than nor retain_versions is there, official removes all that is old; here 14 days count, as in a cleanup by hand. Tags do not make it
- * fail: what they stand on stays. Child branches are not cleaned with their parent (referenced_branch): each is at its own commits.
+ * fail: what they stand on stays. With referenced_branch the branches of the line are cleaned first, the deepest ones before their parents, each as its own
+ * config asks: what they let go, their parent can remove.
  *
  * Durations: numbers with units, added up. Grammar: (digits [. digits] unit)+ with white space anywhere but inside a unit; "0" alone needs none.
  * nanos nsec ns | usec us µs | millis msec ms | seconds second secs sec s | minutes minute mins min m | hours hour hrs hr h | days day d |
  * weeks week wks wk w | months month M (30.44 days) | years year yrs yr y (365.25 days).
  * Source: spec commits 11.5. */
+#include <stdlib.h>
+
 #include "table/cleanup_private.h"
 
 /* ---- durations ---- */
@@ -201,14 +204,78 @@ pennon_status auto_cleanup_policy(const struct manifest_message *m, bool *due, s
     TRY_RETURN(read_age(m, &out->older_than_ns, err));
     TRY_RETURN(read_number(m, KEY_PREFIX "retain_versions", &there, &keep, err));
     if (there) out->keep_versions = keep;
-    if (find_key(m, KEY_PREFIX "referenced_branch", &cascade) && !bytes_equal(cascade, bytes_str("true")) &&
-        !bytes_equal(cascade, bytes_str("false")))
-        return bad_value(KEY_PREFIX "referenced_branch", cascade, "true or false", err);
+    if (find_key(m, KEY_PREFIX "referenced_branch", &cascade)) {
+        out->children_too = bytes_equal(cascade, bytes_str("true"));
+        if (!out->children_too && !bytes_equal(cascade, bytes_str("false")))
+            return bad_value(KEY_PREFIX "referenced_branch", cascade, "true or false", err);
+    }
     TRY_RETURN(read_number(m, KEY_PREFIX "delete_rate_limit", &there, &rate, err));
     if (there && rate == 0) return bad_value(KEY_PREFIX "delete_rate_limit", bytes_str("0"), "number above 0", err);
     out->delete_rate = rate;
     *due = true;
     return PENNON_OK;
+}
+
+static void add_stats(struct cleanup_stats *to, const struct cleanup_stats *more)
+{
+    to->bytes_removed += more->bytes_removed;
+    to->versions += more->versions;
+    to->data_files += more->data_files;
+    to->transaction_files += more->transaction_files;
+    to->index_files += more->index_files;
+    to->deletion_files += more->deletion_files;
+    to->temporary_files += more->temporary_files;
+}
+
+/* One branch, as the config of its latest version asks; a branch without config is left alone. */
+static pennon_status clean_branch(const struct call *c, const struct table_location *from, const char *branch,
+                                  struct cleanup_stats *stats, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    struct table_location at = {0};
+    struct snapshot *s = NULL;
+    struct cleanup_policy policy;
+    struct cleanup_stats some;
+    bool due;
+    TRY(branch_location(c->mem, from, branch, &at, err));
+    TRY(snapshot_open(c, &at, NULL, NULL, &s, err));
+    TRY(auto_cleanup_policy(&s->manifest, &due, &policy, err));
+    if (!due) goto done;
+    st = cleanup_run(c, &at, s->version, &policy, NULL, NULL, &some, err);
+    add_stats(stats, &some);
+done:
+    snapshot_release(s);
+    table_location_free(c->mem, &at);
+    return st;
+}
+
+static int deepest_first(const void *x, const void *y)
+{
+    const struct ref_entry *a = x, *b = y;
+    if (a->n_path != b->n_path) return a->n_path > b->n_path ? -1 : 1;
+    return strcmp(a->name, b->name);
+}
+
+/* Every branch that starts from the line, at any depth. */
+static pennon_status clean_children(const struct call *c, const struct table_location *at, struct cleanup_stats *stats,
+                                    pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    struct ref_entry *branches = NULL;
+    const struct ref_entry *mine = NULL;
+    size_t n = 0;
+    TRY(list_refs_whole(c, at, false, &branches, &n, err));
+    if (n > 0) qsort(branches, n, sizeof *branches, deepest_first);
+    for (size_t i = 0; i < n && at->branch != NULL; i++) {
+        if (strcmp(branches[i].name, at->branch) == 0) mine = &branches[i];
+    }
+    /* A branch without a file of its own has no way that others could begin with. */
+    for (size_t i = 0; i < n && (mine != NULL || at->branch == NULL); i++) {
+        if (cleanup_descends(&branches[i], mine)) TRY(clean_branch(c, at, branches[i].name, stats, err));
+    }
+done:
+    ref_entries_free(c->mem, branches, n);
+    return st;
 }
 
 pennon_status auto_cleanup(const struct call *c, const struct snapshot *before, const struct snapshot *made,
@@ -221,7 +288,12 @@ pennon_status auto_cleanup(const struct call *c, const struct snapshot *before, 
     if ((made->version & DETACHED_VERSION) != 0) return PENNON_OK;
     pennon_status st = auto_cleanup_policy(&made->manifest, &due, &policy, err);
     uint64_t stays = before != NULL && before->version < made->version ? before->version : made->version;
-    if (st == PENNON_OK && due) st = cleanup_run(c, &made->at, stays, &policy, NULL, NULL, stats, err);
+    if (st == PENNON_OK && due && policy.children_too) st = clean_children(c, &made->at, stats, err);
+    if (st == PENNON_OK && due) {
+        struct cleanup_stats own;
+        st = cleanup_run(c, &made->at, stays, &policy, NULL, NULL, &own, err);
+        add_stats(stats, &own);
+    }
     if (st != PENNON_OK) {
         call_log(c, PENNON_LOG_WARN, "version %" PRIu64 " is committed, but the cleanup after it failed: %s", made->version,
                  err->message);

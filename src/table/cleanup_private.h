@@ -6,6 +6,11 @@
 #include "table/cleanup.h"
 #include "table/table_private.h"
 
+/* ---- branches (cleanup.c) ---- */
+
+/* Does the way to branch `e` begin with the whole way to branch `mine` (NULL = main)? */
+bool cleanup_descends(const struct ref_entry *e, const struct ref_entry *mine);
+
 /* ---- names (cleanup_files.c) ---- */
 
 /* What a path below the table's folder is. */

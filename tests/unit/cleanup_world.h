@@ -61,6 +61,8 @@ struct world {
     struct line_model lines[MAX_LINES];
     int n_lines;
     struct tag_model tags[MAX_TAGS];
+    struct map_entry *config; /* of new versions */
+    size_t n_config;
 };
 
 static inline uint64_t pick(struct world *w, uint64_t n)
@@ -240,6 +242,8 @@ static inline void world_write_version(struct world *w, struct version_model *v)
     m.fragments = fragments;
     m.n_fragments = (size_t)v->n_data;
     m.timestamp = &time;
+    m.config = w->config;
+    m.n_config = w->n_config;
     m.transaction_file = v->txn >= 0 ? bytes_str(w->objects[v->txn].path + strlen("_transactions/")) : bytes_of(NULL, 0);
     m.reader_feature_flags = m.writer_feature_flags = FLAG_DELETIONS | (v->line > 0 ? FLAG_BASE_PATHS : 0);
     buf_init(&bytes, f->mem, BUF_NO_LIMIT);

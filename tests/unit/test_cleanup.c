@@ -563,6 +563,47 @@ static void test_table_cleanup__auto(void **state)
     world_close(&w);
 }
 
+/* With referenced_branch the branches of the line are cleaned, too, as their own config asks; the deepest first. */
+static void test_table_cleanup__auto_children(void **state)
+{
+    static struct world w;
+    struct table_fixture *t = *state;
+    for (int cascade = 0; cascade < 2; cascade++) {
+        struct map_entry config[] = {
+            {.key = bytes_str("lance.auto_cleanup.interval"), .value = bytes_str("1")},
+            {.key = bytes_str("lance.auto_cleanup.older_than"), .value = bytes_str("1day")},
+            {.key = bytes_str("lance.auto_cleanup.referenced_branch"), .value = bytes_str(cascade ? "true" : "false")}};
+        struct cleanup_stats stats;
+        struct snapshot *made = NULL;
+        int lines[3];
+        make_past(&w, t);
+        w.config = config;
+        w.n_config = 3;
+        lines[0] = world_branch(&w, &w.versions[2], "a", true);
+        lines[1] = world_branch(&w, world_latest(&w, lines[0]), "a/deep", true);
+        w.n_config = 0;
+        lines[2] = world_branch(&w, &w.versions[2], "plain", true); /* asks for nothing */
+        for (int i = 0; i < 3; i++) {
+            w.n_config = i < 2 ? 3 : 0;
+            world_write_version(&w, world_next(&w, lines[i], world_latest(&w, lines[i]), false));
+        }
+        struct version_model *v = world_next(&w, 0, world_latest(&w, 0), false);
+        w.n_config = 3;
+        world_write_version(&w, v);
+        world_set_time(&w, w.now + 3 * DAY_NS);
+        struct table_location at = world_place(&w, 0);
+        table_ok(t, snapshot_open(&t->call, &at, NULL, NULL, &made, &t->base.err));
+        table_ok(t, auto_cleanup(&t->call, NULL, made, &stats, &t->base.err));
+        /* Of main 1, 2 and 4; of deep its first version. That of a is where deep starts. */
+        assert_int_equal(stats.versions, cascade ? 4 : 3);
+        assert_int_equal(stats.transaction_files, cascade ? 4 : 3);
+        world_whole(&w, "with its branches");
+        snapshot_release(made);
+        table_location_free(t->base.mem, &at);
+        world_close(&w);
+    }
+}
+
 /* Large manifests are read one by one where several do not fit the budget. */
 static void test_table_cleanup__small_budget(void **state)
 {
@@ -665,7 +706,7 @@ int main(void)
         TABLE_TEST(test_table_cleanup__races),          TABLE_TEST(test_table_cleanup__every_call),
         TABLE_TEST(test_table_cleanup__cancelled),      TABLE_TEST(test_table_cleanup__auto_policy),
         TABLE_TEST(test_table_cleanup__auto),           TABLE_TEST(test_table_cleanup__public),
-        TABLE_TEST(test_table_cleanup__small_budget),
+        TABLE_TEST(test_table_cleanup__small_budget),   TABLE_TEST(test_table_cleanup__auto_children),
     };
     return cmocka_run_group_tests_name("cleanup", tests, NULL, NULL);
 }
