@@ -57,6 +57,14 @@ static const struct option_spec specs[OPT_COUNT] = {
     [OPT_EXTERNAL_BLOBS] =
         {"external-blobs", "RULE", OPTION_TEXT,
          "URIs in blob columns: bases (default, kept under base paths only), anywhere (kept), copy (their bytes are stored)"},
+    [OPT_OLDER_THAN] = {"older-than", "AGE", OPTION_TEXT, "versions of this age and more: 14d (default), 12h, 1h 30m, 0s"},
+    [OPT_KEEP] = {"keep", "N", OPTION_NUMBER, "the N newest versions stay"},
+    [OPT_BEFORE_VERSION] = {"before-version", "N", OPTION_NUMBER, "only versions below N"},
+    [OPT_BEFORE_TAG] = {"before-tag", "NAME", OPTION_TEXT, "only versions below the one that a tag names"},
+    [OPT_DRY_RUN] = {"dry-run", NULL, OPTION_FLAG, "list every file, with what becomes of it and why; remove nothing"},
+    [OPT_DELETE_UNVERIFIED] = {"delete-unverified", NULL, OPTION_FLAG,
+                               "also young files that no version refers to: only when nobody is writing"},
+    [OPT_ERROR_IF_TAGGED] = {"error-if-tagged", NULL, OPTION_FLAG, "fail when an old version is tagged, instead of keeping it"},
 };
 
 /* ---- nearest names ---- */

@@ -59,6 +59,13 @@ enum option_id {
     OPT_ALLOW_LOSS,
     OPT_EXTERNAL,
     OPT_EXTERNAL_BLOBS,
+    OPT_OLDER_THAN,
+    OPT_KEEP,
+    OPT_BEFORE_VERSION,
+    OPT_BEFORE_TAG,
+    OPT_DRY_RUN,
+    OPT_DELETE_UNVERIFIED,
+    OPT_ERROR_IF_TAGGED,
     OPT_COUNT
 };
 
@@ -130,6 +137,6 @@ void progress_begin(pennon_call *call, const char *what);
 void progress_end(pennon_call *call);
 
 extern const struct command command_info, command_schema, command_versions, command_fragments, command_count, command_scan,
-    command_take, command_write, command_export, command_inspect, command_verify;
+    command_take, command_write, command_export, command_inspect, command_verify, command_cleanup;
 
 #endif

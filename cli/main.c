@@ -11,7 +11,7 @@
 
 static const struct command *const commands[] = {&command_info,   &command_schema,  &command_versions, &command_fragments,
                                                  &command_count,  &command_scan,    &command_take,     &command_write,
-                                                 &command_export, &command_inspect, &command_verify};
+                                                 &command_export, &command_inspect, &command_verify,   &command_cleanup};
 #define N_COMMANDS (sizeof commands / sizeof commands[0])
 
 /* ---- errors ---- */

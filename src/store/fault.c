@@ -29,6 +29,7 @@ struct fault {
     struct fault_plan plan;
     uint64_t calls; /* that match plan.on */
     bool power_lost;
+    int64_t now_ns; /* 0 = the machine's clock */
 };
 
 struct fault_writer {
@@ -135,6 +136,18 @@ static void set_durable(struct entry *e)
     e->durable = e->current ? block_retain(e->current) : NULL;
 }
 
+/* A folder is synced with the object in it: names that were removed from it stay removed. */
+static void sync_removals(struct fault *f, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    size_t n = slash != NULL ? (size_t)(slash - path) + 1 : 0;
+    for (size_t i = 0; i < f->n; i++) {
+        struct entry *e = &f->entries[i];
+        if (e->current == NULL && e->durable != NULL && strncmp(e->path, path, n) == 0 && strchr(e->path + n, '/') == NULL)
+            set_durable(e);
+    }
+}
+
 /* Put a body, which is taken. */
 static pennon_status put_body(struct fault *f, const char *path, struct block *body, uint32_t flags, pennon_error *err)
 {
@@ -143,9 +156,12 @@ static pennon_status put_body(struct fault *f, const char *path, struct block *b
     if ((flags & PENNON_PUT_IF_ABSENT) && e->current) return error_set(err, PENNON_ALREADY_EXISTS, "'%s' exists already", path);
     block_release(e->current);
     e->current = block_retain(body);
-    e->modified_ns = clock_wall_ns();
+    e->modified_ns = f->now_ns != 0 ? f->now_ns : clock_wall_ns();
     e->serial = ++f->serial;
-    if (flags & PENNON_PUT_SYNC) set_durable(e);
+    if (flags & PENNON_PUT_SYNC) {
+        set_durable(e);
+        sync_removals(f, path);
+    }
     return PENNON_OK;
 }
 
@@ -399,6 +415,14 @@ void fault_store_plan(pennon_store *s, const struct fault_plan *plan)
     (void)pthread_mutex_lock(&f->lock);
     f->plan = *plan;
     f->calls = 0;
+    (void)pthread_mutex_unlock(&f->lock);
+}
+
+void fault_store_set_time(pennon_store *s, int64_t now_ns)
+{
+    struct fault *f = s->self;
+    (void)pthread_mutex_lock(&f->lock);
+    f->now_ns = now_ns;
     (void)pthread_mutex_unlock(&f->lock);
 }
 

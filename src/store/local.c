@@ -396,10 +396,33 @@ static pennon_status local_list(void *self, const char *prefix, bool recursive, 
     return list_folder(&ls, prefix, 0, err);
 }
 
-static bool path_has_suffix(const char *path, const char *suffix)
+/* Has the folder of the file no other purpose than this kind of files: blob files of a data file, files of an index? */
+static bool folder_goes_too(const char *path, const char *name)
 {
-    size_t n = strlen(path), m = strlen(suffix);
-    return n >= m && strcmp(path + n - m, suffix) == 0;
+    size_t n = strlen(name);
+    if (n > 5 && strcmp(name + n - 5, ".blob") == 0) return true;
+    const char *end = name > path ? name - 1 : name, *start = end;
+    while (start > path && start[-1] != '/') start--;
+    static const char parent[] = "/_indices/";
+    return end - start == 36 && start - path >= (ptrdiff_t)sizeof parent - 1 &&
+           memcmp(start - (sizeof parent - 1), parent, sizeof parent - 1) == 0;
+}
+
+/* A removed file that is kept open would keep its place on the disk. */
+static void forget_open(struct local *l, const char *path)
+{
+    (void)pthread_mutex_lock(&l->lock);
+    for (struct open_file **at = &l->files; *at;) {
+        struct open_file *f = *at;
+        if (f->users == 0 && strcmp(f->path, path) == 0) {
+            *at = f->next;
+            l->n_files--;
+            close_entry(l, f);
+        } else {
+            at = &f->next;
+        }
+    }
+    (void)pthread_mutex_unlock(&l->lock);
 }
 
 static pennon_status local_remove(void *self, const char *path, pennon_error *err)
@@ -409,8 +432,9 @@ static pennon_status local_remove(void *self, const char *path, pennon_error *er
     if (!full) return err->code;
     pennon_status st = unlink(full) == 0 ? PENNON_OK : error_set_errno(err, errno, "'%s' cannot be removed", full);
     char *slash = strrchr(full, '/');
-    /* The blob files of a data file have a folder to themselves, which nobody else would remove: it goes with the last of them. */
-    if (st == PENNON_OK && path_has_suffix(full, ".blob")) {
+    if (st == PENNON_OK) forget_open(l, path);
+    /* Such a folder would be removed by nobody else: it goes with the last of its files. */
+    if (st == PENNON_OK && folder_goes_too(full, slash + 1)) {
         *slash = '\0';
         (void)rmdir(full);
     }

@@ -118,6 +118,8 @@ struct fault_plan {
 /* Wraps an in-memory file system that knows what was synced. */
 pennon_status fault_store_new(struct mem *m, pennon_store **out, pennon_error *err) CHECKED;
 void fault_store_plan(pennon_store *s, const struct fault_plan *plan);
+/* The clock that gives objects their times; 0 = the machine's. */
+void fault_store_set_time(pennon_store *s, int64_t now_ns);
 uint64_t fault_store_calls(const pennon_store *s); /* matching calls so far; for loops over every call */
 /* After a power loss: unsynced objects, names and removals survive or vanish by the seed; then the store works again. */
 void fault_store_restart(pennon_store *s, uint64_t seed);

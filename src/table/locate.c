@@ -223,10 +223,14 @@ done:
     return st;
 }
 
-static const char *last_name(const char *path)
+/* The last segment of the path, without slashes behind it. */
+static struct bytes last_name(const char *path)
 {
-    const char *slash = strrchr(path, '/');
-    return slash != NULL ? slash + 1 : path;
+    size_t end = strlen(path);
+    while (end > 0 && path[end - 1] == '/') end--;
+    size_t start = end;
+    while (start > 0 && path[start - 1] != '/') start--;
+    return bytes_of(path + start, end - start);
 }
 
 /* Official notes the root of a branch as it was called, "t.lance" too: that is the table which the branch lies in, wherever the process
@@ -237,7 +241,7 @@ static pennon_status open_relative(const struct call *c, struct snapshot *s, uin
     const struct base *b = &s->bases[base];
     char *root = NULL;
     TRY_NEW(root, root_path(c->mem, &s->at, err));
-    CHECK_FILE(b->is_dataset_root && s->at.branch != NULL && strcmp(last_name(root), last_name(b->path)) == 0,
+    CHECK_FILE(b->is_dataset_root && s->at.branch != NULL && bytes_equal(last_name(root), last_name(b->path)),
                "base path %u of the table is '%.256s', which is not absolute", b->id, b->path);
     TRY(cache_put_base(s, base, s->at.store, root, err));
 done:
@@ -296,7 +300,7 @@ pennon_status base_locate(const struct call *c, struct snapshot *s, uint32_t bas
 static bool needs_escape(unsigned char ch) { return ch < 0x20 || ch >= 0x7f || strchr("/\"#%*<>?[\\]^`{|}~", ch) != NULL; }
 
 /* The name as one segment of a path. */
-static pennon_status escape_segment(const char *name, struct buf *out, pennon_error *err)
+pennon_status path_segment_escape(const char *name, struct buf *out, pennon_error *err)
 {
     bool dots = strcmp(name, "..") == 0 || strcmp(name, ".") == 0;
     for (const char *p = name; *p != '\0'; p++) {
@@ -326,7 +330,7 @@ static pennon_status choose_name(const struct call *c, pennon_store *store, cons
     pennon_status st = PENNON_OK;
     pennon_object_info info;
     char *literal = NULL;
-    TRY(escape_segment(name, escaped, err));
+    TRY(path_segment_escape(name, escaped, err));
     TRY_NEW(*path, store_join(c->mem, folder, (const char *)escaped->data, err));
     if (strcmp((const char *)escaped->data, name) == 0 || !literal_safe(name)) goto done;
     st = store_head(c, store, *path, &info, err);

@@ -252,8 +252,8 @@ static int compare_branches(const void *x, const void *y)
     return strcmp(a->name, b->name);
 }
 
-/* What cannot be read is left out, unless the call itself is over. */
-static pennon_status read_listed(const struct call *c, const struct table_location *at, const struct names *l, bool tag,
+/* What cannot be read is left out, unless the call itself is over or `whole` asks for all. */
+static pennon_status read_listed(const struct call *c, const struct table_location *at, const struct names *l, bool tag, bool whole,
                                  struct ref_entry *entries, size_t *n, pennon_error *err)
 {
     for (size_t i = 0; i < l->n; i++) {
@@ -266,14 +266,14 @@ static pennon_status read_listed(const struct call *c, const struct table_locati
             continue;
         }
         ref_entry_free(c->mem, e);
-        if (st != PENNON_CORRUPT && st != PENNON_NOT_FOUND) return st;
+        if ((whole || st != PENNON_CORRUPT) && st != PENNON_NOT_FOUND) return st;
         call_log(c, PENNON_LOG_WARN, "left out: %s", err->message);
     }
     return PENNON_OK;
 }
 
-static pennon_status list_refs(const struct call *c, const struct table_location *at, bool tag, struct ref_entry **out, size_t *n,
-                               pennon_error *err)
+static pennon_status list_refs(const struct call *c, const struct table_location *at, bool tag, bool whole, struct ref_entry **out,
+                               size_t *n, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct names l = {.mem = c->mem};
@@ -288,7 +288,7 @@ static pennon_status list_refs(const struct call *c, const struct table_location
     if (st == PENNON_OK && l.st != PENNON_OK) st = error_move(err, &l.err);
     if (st != PENNON_OK) goto done;
     TRY_NEW(entries, mem_calloc(c->mem, l.n, sizeof *entries, err));
-    TRY(read_listed(c, at, &l, tag, entries, &found, err));
+    TRY(read_listed(c, at, &l, tag, whole, entries, &found, err));
     if (found > 0) qsort(entries, found, sizeof *entries, tag ? compare_tags : compare_branches);
     *out = entries;
     *n = found;
@@ -305,11 +305,17 @@ done:
 
 pennon_status list_tags(const struct call *c, const struct table_location *at, struct ref_entry **out, size_t *n, pennon_error *err)
 {
-    return list_refs(c, at, true, out, n, err);
+    return list_refs(c, at, true, false, out, n, err);
 }
 
 pennon_status list_branches(const struct call *c, const struct table_location *at, struct ref_entry **out, size_t *n,
                             pennon_error *err)
 {
-    return list_refs(c, at, false, out, n, err);
+    return list_refs(c, at, false, false, out, n, err);
+}
+
+pennon_status list_refs_whole(const struct call *c, const struct table_location *at, bool tag, struct ref_entry **out, size_t *n,
+                              pennon_error *err)
+{
+    return list_refs(c, at, tag, true, out, n, err);
 }

@@ -55,12 +55,17 @@ pennon_status branch_location(struct mem *m, const struct table_location *at, co
                               pennon_error *err) CHECKED;
 /* Path of the main line's directory; in m. */
 char *root_path(struct mem *m, const struct table_location *at, pennon_error *err) CHECKED;
+/* Append the name as one segment of a path, and a NUL that is not counted: what a store would not take in one is escaped, as official does. */
+pennon_status path_segment_escape(const char *name, struct buf *out, pennon_error *err) CHECKED;
 bool branch_name_valid(const char *name);
 bool tag_name_valid(const char *name);
 
 /* ---- refs (refs.c) ---- */
 
 void ref_entry_free(struct mem *m, struct ref_entry *e);
+/* Tags, or branches, all of them or none: a file that cannot be read is CORRUPT, where the lists for people leave it out. */
+pennon_status list_refs_whole(const struct call *c, const struct table_location *at, bool tag, struct ref_entry **out, size_t *n,
+                              pennon_error *err) CHECKED;
 /* Content of a tag or branch file; `out` gets all but the name, which a branch file without identifier needs. Free `out` also on failure. CORRUPT. */
 pennon_status ref_parse(struct mem *m, struct bytes file, bool tag, struct ref_entry *out, pennon_error *err) CHECKED;
 /* NOT_FOUND (RefNotFound), CORRUPT. Free with ref_entry_free. */

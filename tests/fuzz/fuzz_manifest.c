@@ -2,9 +2,10 @@
 /* The bytes of a manifest file; what parses is looked at from all sides that need no store. An input that begins with '{' is a tag or
  * branch file. */
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 
-#include "table/table_private.h"
+#include "table/cleanup_private.h"
 
 #define REQUIRE(cond)         \
     do {                      \
@@ -49,6 +50,27 @@ static void use_snapshot(struct mem *m, struct snapshot *s, pennon_error *err)
     }
 }
 
+/* What cleanup would keep for this version. */
+static void use_names(struct mem *m, struct snapshot *s, pennon_error *err)
+{
+    struct call c = {.mem = m};
+    struct cleanup_set set;
+    cleanup_set_init(&set, m);
+    for (int other = 0; other < 2; other++) {
+        struct cleanup_namer namer = {.kept = "here", .other_line = other};
+        if (cleanup_add_version(&c, s, &namer, &set, err) != PENNON_OK) continue;
+        for (size_t i = 0; i < s->n_fragments; i++) {
+            const struct deletion_file_message *d = s->fragments[i].deletion;
+            char key[128];
+            if (d == NULL || (other && !d->has_base_id)) continue;
+            (void)snprintf(key, sizeof key, "_deletions/%u-%" PRIu64 "-%" PRIu64 ".%s", s->fragments[i].id, d->read_version, d->id,
+                           d->file_type == 0 ? "arrow" : "bin");
+            REQUIRE(cleanup_set_find(&set, bytes_str(key)) != NULL);
+        }
+    }
+    cleanup_set_free(&set);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -67,7 +89,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct block *b = block_new(mem, size, &err);
     if (b != NULL) {
         if (size > 0) memcpy(b->data, data, size);
-        if (snapshot_parse(mem, b, "fuzz.manifest", &s, &err) == PENNON_OK) use_snapshot(mem, s, &err);
+        if (snapshot_parse(mem, b, "fuzz.manifest", &s, &err) == PENNON_OK) {
+            use_snapshot(mem, s, &err);
+            use_names(mem, s, &err);
+        }
         snapshot_release(s);
         block_release(b);
     }

@@ -59,6 +59,8 @@ USAGE = [
     ("take", "T", "--rows", "1", "--range", "0:1"), ("write", "U"), ("write", "U", "A", "--mode", "owerwrite"),
     ("write", "U", "A", "--types", "id=intt"), ("write", "U", "A", "--types", "nope=int32"), ("write", "U", "A", "--delimiter", "ab"),
     ("write", "U", "A", "--data-storage-version", "3.0"), ("export", "T"), ("export", "T", "x.xyz"),
+    ("cleanup",), ("cleanup", "T", "--older-than", "5"), ("cleanup", "T", "--older-than", "soon"), ("cleanup", "T", "--keep", "0"),
+    ("cleanup", "T", "--keep", "many"), ("cleanup", "T", "--before-tag", ""), ("cleanup", "T", "--version", "1"), ("cleanup", "T", "--dry-run=yes"),
 ]
 
 
@@ -73,7 +75,7 @@ def test_usage_is_2(table, tmp_path, args):
 
 
 @pytest.mark.parametrize("args", [("scan", "nope.lance"), ("scan", "T", "--version", "99"), ("scan", "T", "--tag", "nope"),
-                                  ("scan", "T", "--branch", "nope"), ("scan", "T", "--fragments", "7"), ("write", "U", "nope.csv"),
+                                  ("scan", "T", "--branch", "nope"), ("cleanup", "T", "--branch", "nope"), ("cleanup", "T", "--before-tag", "nope"), ("cleanup", "nope.lance"), ("scan", "T", "--fragments", "7"), ("write", "U", "nope.csv"),
                                   ("write", "T", "A"), ("inspect", "nope.lance")], ids=" ".join)
 def test_missing_or_there_already_is_3(table, tmp_path, args):
     places = {"T": table / "a.lance", "U": tmp_path / "u.lance", "A": table / "a.csv"}
