@@ -1,5 +1,6 @@
 # Licensed under the Apache License, Version 2.0; see LICENSE.
 """The command under odd hands: exit codes, suggestions, places that cannot be written, closed pipes, control characters."""
+import json
 import os
 import resource
 import shutil
@@ -58,7 +59,9 @@ USAGE = [
     ("verify", "D", "--file", "--branch", "x"), ("help", "sacn"), ("inspect", "M"), ("take", "T", "--range", "5:2"),
     ("take", "T", "--rows", "1", "--range", "0:1"), ("write", "U"), ("write", "U", "A", "--mode", "owerwrite"),
     ("write", "U", "A", "--types", "id=intt"), ("write", "U", "A", "--types", "nope=int32"), ("write", "U", "A", "--delimiter", "ab"),
-    ("write", "U", "A", "--data-storage-version", "3.0"), ("export", "T"), ("export", "T", "x.xyz"),
+    ("write", "U", "A", "--data-storage-version", "3.0"), ("export", "T"), ("export", "T", "x.xyz"), ("versions", "T", "--version", "1"), ("versions", "T", "--tag", "x"),
+    ("versions", "T", "--as-of", "2026-01-01"), ("scan", "T", "--json", "--format", "csv"), ("take", "T", "--rows", "1", "--json", "--format", "table"),
+    ("scan", "D", "--file", "--json", "--format", "arrow"),
 ]
 
 
@@ -170,7 +173,8 @@ def test_a_limit_of_file_sizes_leaves_nothing(table, tmp_path):
 def test_verify_tells_a_fault_once(table, tmp_path, change):
     copy = damaged(table, tmp_path, "data/*", change)
     code, out, _ = call("verify", copy, "--json")
-    assert code == 1 and len(out.splitlines()) == 1, out
+    finding, summary = map(json.loads, out.splitlines())
+    assert code == 1 and "finding" in finding and finding["file"].startswith("data/") and summary["findings"] == 1, out
 
 
 @pytest.mark.parametrize("form", ["table", "csv", "jsonl", "arrow"])
