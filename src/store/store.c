@@ -38,6 +38,7 @@ void pennon_store_free(pennon_store *store)
     if (!store || atomic_fetch_sub_explicit(&store->refs, 1, memory_order_acq_rel) != 1) return;
     store->vtable.free(store->self);
     struct mem *m = store->mem;
+    mem_free(m, store->root);
     mem_free(m, store);
     mem_release(m);
 }
@@ -79,9 +80,8 @@ pennon_status store_error(const pennon_store *store, const char *path, int64_t c
                           pennon_error *err)
 {
     if (!err->file) {
-        /* The scheme is short and the path is not: two steps. */
         char *rest = text_join(store->scheme[0] ? "://" : "/", path);
-        err->file = rest ? text_join(store->scheme, rest) : NULL;
+        err->file = rest ? text_join(store->root ? store->root : store->scheme, rest) : NULL;
         pennon_string_free(rest);
     }
     return error_where(err, NULL, NULL, column, page, offset);
