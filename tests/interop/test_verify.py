@@ -105,6 +105,7 @@ MAKERS = {
     "plain": plain,
     "2.0": lambda uri, source: plain(uri, source, data_storage_version="2.0"),
     "2.2": lambda uri, source: plain(uri, source, data_storage_version="2.2"),
+    "short": lambda uri, source: plain(uri, source, n=10),
     "two": two,
     "stable": lambda uri, source: two(uri, source, stable_row_ids=True),
     "deleted": deleted,
@@ -307,18 +308,18 @@ FAULTS = {
     "deletions that are none": ("deleted", spoil("_deletions/*", lambda b: b"ARROW1" + b"\1" * 50), 1, "fragment 0", "_deletions/0-1-5.arrow", {}),
     # blobs
     "blob file missing": ("blobs", drop("data/*/*.blob"), 1, "is missing", "data/", {}),
-    "blob file short": ("blobs", spoil("data/*/*.blob", lambda b: b[:-1]), 1, ", which has", "data/", {}),
+    "blob file short": ("blobs", lambda t: change(sorted(t.glob("data/*/*.blob"))[0], lambda b: b[:-1]), 1, "which has", "data/", {}),
     # pages
     "page behind the file": ("plain", move_buffer(lambda p: 1 << 40), 1, f"bytes at {1 << 40}", "data/", {"column": 1, "page": 0}),
-    "pages overlap": ("plain", move_buffer(lambda p: p.buffer(0, 0, 1)[0]), 1, "overlaps buffer 1 of page 0 of column 0", "data/", {"column": 1, "page": 0}),
-    "page in the metadata": ("plain", move_buffer(lambda p: len(p.front) // 64 * 64), 1, "overlaps", "data/", {"column": 1, "page": 0}),
+    "pages overlap": ("plain", move_buffer(lambda p: p.buffer(0, 0, 1)[0] + 64), 1, "overlaps buffer 1 of page 0 of column 0", "data/", {"column": 1, "page": 0}),
+    "page in the metadata": ("plain", move_buffer(lambda p: (len(p.front) + 63) // 64 * 64), 1, "overlaps", "data/", {"column": 1, "page": 0}),
     "page not aligned": ("plain", move_buffer(lambda p: p.buffer(1, 0, 0)[0] + 8), 1, "which is no multiple of 64", "data/", {"column": 1, "page": 0}),
     "rows of pages": ("plain", change_parts(lambda p: p.columns[1]["pages"][0].update(length=2999)), 1, "pages of 2999 rows in a file of 3000", "data/",
                       {"column": 1}),
     "rows of the file": ("plain", change_parts(lambda p: p.descriptor.update(length=2000)), 1, "the file has 2000 rows, the manifest says 3000", "data/", {}),
     "page of an unknown kind": ("plain", change_parts(lambda p: p.set_layout(1, 0, {})), 1, "field 'name'", "data/", {"column": 1, "page": 0}),
     # values
-    "text that is none": ("2.2", change_data(break_text), 1, "UTF-8", "data/", {}),
+    "text that is none": ("short", change_data(break_text), 1, "UTF-8", "data/", {}),
     "text that is none, 2.0": ("2.0", change_data(break_text), 1, "UTF-8", "data/", {}),
     "text offsets": ("2.0", change_parts(turn_ends), 1, "field 'name'", "data/", {"column": 1, "page": 0}),
     "dictionary indices": ("dictionary", change_parts(break_keys), 1, "field 'd'", "data/", {"column": 0, "page": 0}),
@@ -376,12 +377,12 @@ def test_a_fault_in_a_branch(official, tmp_path):
     table = tmp_path / "t.lance"
     shutil.copytree(official("branches"), table)
     assert fine(table)["branches"] > 2
-    (path,) = sorted((table / "tree" / "two" / "data").glob("*.lance"))[:1]
+    path = next((table / "tree" / "exp" / "one" / "data").glob("*.lance"))
     path.unlink()
     code, found, _ = verify(table)
-    assert code == 1 and [f["file"] for f in found] == [f"tree/two/data/{path.name}"], found
-    assert found[0]["uri"].endswith("t.lance/tree/two")
-    code, alone, _ = verify(table, "--branch", "two")
+    assert code == 1 and [f["file"] for f in found] == [f"tree/exp/one/data/{path.name}"], found
+    assert found[0]["uri"].endswith("t.lance/tree/exp/one")
+    code, alone, _ = verify(table, "--branch", "exp/one")
     assert (code, alone) == (1, found)
     fine(table, "--version", "1")
 
