@@ -127,10 +127,7 @@ static int blob_form(const struct args *a, int32_t *out)
     return EXIT_OK;
 }
 
-/* Stays until the process ends. */
-static uint64_t *fragments_list;
-
-/* The options of a scan. */
+/* The options of a scan. The caller frees ids->items. */
 static int scan_options(const struct args *a, const pennon_call *call, pennon_scan_options *o, pennon_names *names, pennon_ids *ids)
 {
     const struct option *x = a->options;
@@ -145,7 +142,6 @@ static int scan_options(const struct args *a, const pennon_call *call, pennon_sc
         if (!split_numbers("fragments", x[OPT_FRAGMENTS].text, &list, &ids->n)) return EXIT_USAGE;
         ids->items = list;
         o->fragments = ids;
-        fragments_list = list;
     }
     if (x[OPT_LIMIT].set) o->limit = x[OPT_LIMIT].number;
     o->offset = x[OPT_OFFSET].number;
@@ -203,7 +199,7 @@ static int scan_dataset(const struct args *a, const char *format, uint64_t *rows
     struct ArrowArrayStream stream;
     pennon_scan_options o;
     pennon_names names;
-    pennon_ids ids;
+    pennon_ids ids = {0, NULL};
     int code = begin(a, &s);
     if (code != EXIT_OK) return code;
     if (rows) {
@@ -217,7 +213,9 @@ static int scan_dataset(const struct args *a, const char *format, uint64_t *rows
     if (code == EXIT_OK)
         code = pennon_scan(s.ds, &o, &stream, &s.err) == PENNON_OK ? write_stream(a, &s.call, &stream, format) : fail(&s.err);
     if (!rows) progress_end(&s.call);
-    return end(&s, code);
+    code = end(&s, code);
+    free((void *)(uintptr_t)ids.items);
+    return code;
 }
 
 /* --json is a short form of --format jsonl, and together with another one it has no meaning. */
@@ -244,10 +242,10 @@ static int run_scan(const struct args *a)
 /* The format by the ending of the file. With --json the answer is what was written. */
 static int run_export(const struct args *a)
 {
-    static const char *const endings[][2] = {{".csv", "csv"},           {".tsv", "tsv"},      {".jsonl", "jsonl"},
-                                             {".ndjson", "jsonl"},      {".json", "jsonl"},   {".arrow", "arrow-file"},
-                                             {".feather", "arrow-file"}, {".arrows", "arrow"}, {".ipc", "arrow"},
-                                             {".txt", "table"}};
+    static const char *const endings[][2] = {
+        {".csv", "csv"},    {".tsv", "tsv"},          {".jsonl", "jsonl"},        {".ndjson", "jsonl"},
+        {".json", "jsonl"}, {".arrow", "arrow-file"}, {".feather", "arrow-file"}, {".arrows", "arrow"},
+        {".ipc", "arrow"},  {".txt", "table"}};
     struct args with = *a;
     const char *path = a->operands[1], *format = a->options[OPT_FORMAT].text;
     size_t n = strlen(path);
@@ -391,15 +389,8 @@ static const enum option_id take_option_ids[] = {OPT_ROWS,   OPT_ROW_IDS,     OP
 const struct command command_info = {"info", "URI",   "what a dataset is: version, rows, files, features", NULL, REFS, 1,
                                      1,      run_info};
 const struct command command_schema = {"schema", "URI", "columns and their types", NULL, REFS, 1, 1, run_schema};
-const struct command command_versions = {"versions",
-                                         "URI",
-                                         "all versions with time, rows and operation",
-                                         NULL,
-                                         line_options,
-                                         COUNT(line_options),
-                                         1,
-                                         1,
-                                         run_versions};
+const struct command command_versions = {
+    "versions", "URI", "all versions with time, rows and operation", NULL, line_options, COUNT(line_options), 1, 1, run_versions};
 const struct command command_fragments = {"fragments", "URI",        "fragments with rows, deletions and files", NULL, REFS, 1,
                                           1,           run_fragments};
 const struct command command_count = {"count", "URI", "number of rows", NULL, REFS, 1, 1, run_count};
@@ -412,17 +403,18 @@ const struct command command_scan = {"scan",
                                      1,
                                      1,
                                      run_scan};
-const struct command command_export = {"export",
-                                       "URI FILE",
-                                       "read all rows into a file, its form told by the ending",
-                                       ".csv; .tsv; .jsonl, .ndjson and .json (JSON lines); .arrow and .feather (Arrow IPC file); .arrows\n"
-                                       "and .ipc (IPC stream); .txt (table). --format says it for other endings. With --json the answer is\n"
-                                       "an object with the rows and bytes that were written.",
-                                       export_option_ids,
-                                       COUNT(export_option_ids),
-                                       2,
-                                       2,
-                                       run_export};
+const struct command command_export = {
+    "export",
+    "URI FILE",
+    "read all rows into a file, its form told by the ending",
+    ".csv; .tsv; .jsonl, .ndjson and .json (JSON lines); .arrow and .feather (Arrow IPC file); .arrows\n"
+    "and .ipc (IPC stream); .txt (table). --format says it for other endings. With --json the answer is\n"
+    "an object with the rows and bytes that were written.",
+    export_option_ids,
+    COUNT(export_option_ids),
+    2,
+    2,
+    run_export};
 const struct command command_take = {"take",
                                      "URI --rows 1,5,9",
                                      "read single rows by position, row id or address",

@@ -482,14 +482,15 @@ const struct command command_write = {
     run_write};
 const struct command command_inspect = {"inspect", "FILE",     "one data file: columns, pages, encodings, bytes", NULL, NULL, 0, 1,
                                         1,         run_inspect};
-const struct command command_verify = {"verify",
-                                       "URI",
-                                       "read every byte and name each fault",
-                                       "Walks all versions of all branches, and the tags. --version, --tag or --as-of verify one version,\n"
-                                       "--branch the versions of one branch, --file a single data file. Exit code 1 when there are\n"
-                                       "findings. With --json each finding is a line, and the last line is an object with what was looked at.",
-                                       verify_option_ids,
-                                       COUNT(verify_option_ids),
-                                       1,
-                                       1,
-                                       run_verify};
+const struct command command_verify = {
+    "verify",
+    "URI",
+    "read every byte and name each fault",
+    "Walks all versions of all branches, and the tags. --version, --tag or --as-of verify one version,\n"
+    "--branch the versions of one branch, --file a single data file. Exit code 1 when there are\n"
+    "findings. With --json each finding is a line, and the last line is an object with what was looked at.",
+    verify_option_ids,
+    COUNT(verify_option_ids),
+    1,
+    1,
+    run_verify};

@@ -205,7 +205,8 @@ static pennon_status ref_fault(struct verifying *v, const struct table_location 
     char *path = NULL;
     TRY_NEW(path, ref_path(v->a->c.mem, root, tag, name, err));
     (void)error_set(err, PENNON_CORRUPT, "%s '%.128s' %s version %" PRIu64 " of %s%s%s, %s", tag ? "tag" : "branch", name,
-                    tag ? "names" : "begins at", version, branch ? "branch '" : "main", branch ? branch : "", branch ? "'" : "", fmt);
+                    tag ? "names" : "begins at", version, branch ? "branch '" : "main", branch ? branch : "", branch ? "'" : "",
+                    fmt);
     st = verify_report(v, store_error(root->store, path, PENNON_NOWHERE, PENNON_NOWHERE, PENNON_NOWHERE, err), NULL);
 done:
     mem_free(v->a->c.mem, path);

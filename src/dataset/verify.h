@@ -30,7 +30,8 @@ void verify_found(void *ctx, const pennon_error *finding);
 /* A fault of the data is handed on with `where` in front (may be NULL) and forgotten; what is no fault of the data comes back. The error is in a->err. */
 pennon_status verify_report(struct verifying *v, pennon_status st, const char *where);
 /* A fault in a file of the table: `path` in its store. */
-pennon_status verify_fault(struct verifying *v, pennon_store *store, const char *path, const char *fmt, ...) PRINTF_LIKE(4, 5) CHECKED;
+pennon_status verify_fault(struct verifying *v, pennon_store *store, const char *path, const char *fmt, ...)
+    PRINTF_LIKE(4, 5) CHECKED;
 /* Finds `key`, which is hashed, or puts it in: *entry is valid until the next call, *known says which. */
 pennon_status verify_seen(struct verifying *v, struct bytes key, struct seen_entry **entry, bool *known) CHECKED;
 

@@ -70,8 +70,8 @@ static pennon_status tell_file(struct verifying *v, const struct file_reader *r,
 }
 
 /* What the manifest says of the file against what it is. `rows`: as the manifest or the files before say. */
-static pennon_status compare_file(struct verifying *v, const struct fragment *f, const struct data_file *d, const struct file_reader *r,
-                                  uint64_t rows)
+static pennon_status compare_file(struct verifying *v, const struct fragment *f, const struct data_file *d,
+                                  const struct file_reader *r, uint64_t rows)
 {
     pennon_error *err = v->a->err;
     const uint64_t have = file_reader_rows(r), size = file_reader_size(r);
@@ -151,7 +151,8 @@ done:
 /* ---- deletions ---- */
 
 /* `rows` of the fragment. What fragment_deletions lets pass: rows that the manifest did not know, and offsets that old writers put in (which it leaves out). */
-static pennon_status compare_deletions(struct verifying *v, const struct fragment *f, const struct deletion_vector *d, uint64_t rows)
+static pennon_status compare_deletions(struct verifying *v, const struct fragment *f, const struct deletion_vector *d,
+                                       uint64_t rows)
 {
     pennon_error *err = v->a->err;
     const uint64_t count = deletion_vector_count(d), said = f->deletion->num_deleted_rows;
@@ -163,7 +164,8 @@ static pennon_status compare_deletions(struct verifying *v, const struct fragmen
     return PENNON_OK;
 }
 
-static pennon_status verify_deletions(struct verifying *v, struct snapshot *s, const struct fragment *f, uint64_t rows, bool *faulty)
+static pennon_status verify_deletions(struct verifying *v, struct snapshot *s, const struct fragment *f, uint64_t rows,
+                                      bool *faulty)
 {
     pennon_status st = PENNON_OK;
     pennon_error *err = v->a->err;
@@ -291,7 +293,8 @@ done:
 }
 
 /* The rows as the table reads them. */
-static pennon_status verify_rows(struct verifying *v, struct snapshot *s, struct file_cache *fc, const struct fragment *f, uint64_t rows)
+static pennon_status verify_rows(struct verifying *v, struct snapshot *s, struct file_cache *fc, const struct fragment *f,
+                                 uint64_t rows)
 {
     pennon_status st = PENNON_OK;
     const struct call *c = &v->a->c;
@@ -325,7 +328,8 @@ static pennon_status check_row_ids(struct verifying *v, struct snapshot *s, cons
     return PENNON_OK;
 }
 
-pennon_status verify_fragment(struct verifying *v, struct snapshot *s, struct file_cache *fc, const struct fragment *f, uint64_t shape)
+pennon_status verify_fragment(struct verifying *v, struct snapshot *s, struct file_cache *fc, const struct fragment *f,
+                              uint64_t shape)
 {
     pennon_status st = PENNON_OK;
     struct seen_entry *e;

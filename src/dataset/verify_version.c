@@ -33,7 +33,8 @@ static pennon_status verify_next_row_id(struct verifying *v, struct snapshot *s,
     TRY_RETURN(fragment_row_ids(&v->a->c, s, f, &sequence, v->a->err));
     if (!sequence || !row_id_sequence_highest(sequence, &highest) || highest < next) return PENNON_OK;
     return verify_fault(v, s->at.store, s->manifest_path,
-                        "fragment %u has the row id %" PRIu64 ", and the next row id of the manifest is %" PRIu64, f->id, highest, next);
+                        "fragment %u has the row id %" PRIu64 ", and the next row id of the manifest is %" PRIu64, f->id, highest,
+                        next);
 }
 
 /* A table without the highest fragment id has it from its fragments. */
@@ -42,7 +43,8 @@ static pennon_status verify_fragment_ids(struct verifying *v, struct snapshot *s
     const struct manifest_message *m = &s->manifest;
     if (m->has_max_fragment_id && m->max_fragment_id > FRAGMENT_ID_MAX)
         TRY_RETURN(verify_fault(v, s->at.store, s->manifest_path,
-                                "the highest fragment id of the manifest is %u, and no fragment can follow it", m->max_fragment_id));
+                                "the highest fragment id of the manifest is %u, and no fragment can follow it",
+                                m->max_fragment_id));
     for (size_t i = 0; i < s->n_fragments; i++) {
         if (!m->has_max_fragment_id || s->fragments[i].id <= m->max_fragment_id) continue;
         TRY_RETURN(verify_fault(v, s->at.store, s->manifest_path,
@@ -126,8 +128,7 @@ static pennon_status decode_transaction(struct verifying *v, struct bytes in)
     struct overwrite_message overwrite;
     arena_init(&a, v->a->c.mem);
     pennon_status st = wire_decode(&transaction_table, in, &a, &t, v->a->err);
-    if (st == PENNON_OK && t.which == OPERATION_APPEND)
-        st = wire_decode(&append_table, t.operation[0], &a, &append, v->a->err);
+    if (st == PENNON_OK && t.which == OPERATION_APPEND) st = wire_decode(&append_table, t.operation[0], &a, &append, v->a->err);
     if (st == PENNON_OK && t.which == OPERATION_OVERWRITE)
         st = wire_decode(&overwrite_table, t.operation[OPERATION_OVERWRITE - OPERATION_APPEND], &a, &overwrite, v->a->err);
     arena_reset(&a);
@@ -139,12 +140,14 @@ static pennon_status verify_transaction_section(struct verifying *v, const struc
     const struct manifest_message *m = &s->manifest;
     if (!m->has_transaction_section && !m->has_transaction_section_new) return PENNON_OK;
     if (!s->transaction.data) {
-        return verify_fault(v, s->at.store, s->manifest_path, "the transaction section at byte %" PRIu64 " does not lie in the manifest",
+        return verify_fault(v, s->at.store, s->manifest_path,
+                            "the transaction section at byte %" PRIu64 " does not lie in the manifest",
                             m->has_transaction_section_new ? m->transaction_section_new : m->transaction_section);
     }
     pennon_status st = decode_transaction(v, s->transaction);
     if (st != PENNON_OK)
-        (void)store_error(s->at.store, s->manifest_path, PENNON_NOWHERE, PENNON_NOWHERE, s->transaction.data - s->bytes->data, v->a->err);
+        (void)store_error(s->at.store, s->manifest_path, PENNON_NOWHERE, PENNON_NOWHERE, s->transaction.data - s->bytes->data,
+                          v->a->err);
     return verify_report(v, st, "the transaction in the manifest");
 }
 
@@ -160,8 +163,8 @@ static pennon_status verify_transaction_file(struct verifying *v, const struct s
     if (memchr(name.data, '/', name.size) || memchr(name.data, 0, name.size))
         return verify_fault(v, s->at.store, s->manifest_path, "the name of the transaction file, '%.*s', is no name",
                             (int)min_u64(name.size, 200), (const char *)name.data);
-    TRY_NEW(path, mem_printf(c->mem, err, "%s%s_transactions/%.*s", s->at.path, s->at.path[0] ? "/" : "", (int)min_u64(name.size, 4096),
-                             (const char *)name.data));
+    TRY_NEW(path, mem_printf(c->mem, err, "%s%s_transactions/%.*s", s->at.path, s->at.path[0] ? "/" : "",
+                             (int)min_u64(name.size, 4096), (const char *)name.data));
     st = store_get(c, s->at.store, path, TRANSACTION_MAX, &file, err);
     if (st == PENNON_NOT_FOUND) {
         pennon_error_clear(err);
@@ -196,7 +199,8 @@ static pennon_status verify_index_file(struct verifying *v, struct snapshot *s, 
     pennon_store *store = NULL;
     pennon_object_info info;
     char *name = NULL, *path = NULL;
-    CHECK_FILE(memchr(f->path.data ? f->path.data : (const uint8_t *)"", 0, f->path.size) == NULL, "a zero byte in the name of an index file");
+    CHECK_FILE(memchr(f->path.data ? f->path.data : (const uint8_t *)"", 0, f->path.size) == NULL,
+               "a zero byte in the name of an index file");
     TRY_NEW(name, mem_strndup(c->mem, (const char *)f->path.data, f->path.size, err));
     TRY(index_locate(c, s, x, name, &store, &path, err));
     st = store_head(c, store, path, &info, err);

@@ -61,10 +61,11 @@ static pennon_status verify_metadata(struct verifying *v, struct file_verified *
 static pennon_status verify_length(struct verifying *v, uint32_t column, pennon_error *err)
 {
     const struct file_column *col = &v->r->columns[column];
-    if (v->r->version < STORAGE_2_1 || col->n_pages == 0 || col->starts[col->n_pages] % max_u64(v->r->rows, 1) == 0) return PENNON_OK;
+    if (v->r->version < STORAGE_2_1 || col->n_pages == 0 || col->starts[col->n_pages] % max_u64(v->r->rows, 1) == 0)
+        return PENNON_OK;
     v->bad[column] = true;
-    pennon_status st = error_set(err, PENNON_CORRUPT, "pages of %" PRIu64 " rows in a file of %" PRIu64, col->starts[col->n_pages],
-                                 v->r->rows);
+    pennon_status st =
+        error_set(err, PENNON_CORRUPT, "pages of %" PRIu64 " rows in a file of %" PRIu64, col->starts[col->n_pages], v->r->rows);
     return report(v, file_where(v->r, st, column, PENNON_NOWHERE, PENNON_NOWHERE, err), err);
 }
 
@@ -74,8 +75,7 @@ static pennon_status verify_alignment(struct verifying *v, uint32_t column, size
     for (uint32_t b = 0; v->r->version >= STORAGE_2_1 && b < d->n_buffers; b++) {
         uint64_t at = d->buffers[b].offset;
         if (at % PAGE_ALIGNMENT == 0) continue;
-        pennon_status st =
-            error_set(err, PENNON_CORRUPT, "page buffer %u at byte %" PRIu64 ", which is no multiple of 64", b, at);
+        pennon_status st = error_set(err, PENNON_CORRUPT, "page buffer %u at byte %" PRIu64 ", which is no multiple of 64", b, at);
         TRY_RETURN(report(v, file_where(v->r, st, column, (int64_t)page, (int64_t)at, err), err));
     }
     return PENNON_OK;
@@ -215,7 +215,8 @@ static enum stretch_kind page_stretch(struct file_reader *r, const struct file_c
         (void)pthread_mutex_lock(&r->lock);
         const struct page *kept = col->open[page];
         (void)pthread_mutex_unlock(&r->lock);
-        if (!kept && page_open(r->mem, &col->pages[page], &col->type, col->specs, col->n_specs, &p, &ignored) == PENNON_OK) kept = p;
+        if (!kept && page_open(r->mem, &col->pages[page], &col->type, col->specs, col->n_specs, &p, &ignored) == PENNON_OK)
+            kept = p;
         if (kept && page_is_uniform(kept)) kind = STRETCH_SAME;
         page_free(p);
     }
