@@ -37,7 +37,7 @@ pennon_status verify_seen(struct verifying *v, struct bytes key, struct seen_ent
 
 /* One version: what the manifest says, and what it refers to. */
 pennon_status verify_snapshot(struct verifying *v, struct snapshot *s, struct file_cache *fc) CHECKED;
-/* One fragment of it, unless another version has the very same. `shape`: hash of the schema's fields. */
+/* One fragment of it, unless another version has the very same. `shape`: hash of the schema's fields and of the bases. */
 pennon_status verify_fragment(struct verifying *v, struct snapshot *s, struct file_cache *fc, const struct fragment *f,
                               uint64_t shape) CHECKED;
 

@@ -21,13 +21,12 @@ static pennon_status put_file_place(const struct snapshot *s, const struct data_
     return buf_printf(out, err, "%s\n%s\n", f->base == NO_BASE ? s->at.uri : s->bases[f->base].path, f->path);
 }
 
-/* All that the manifest says of the fragment, and where its files lie. */
+/* All that the manifest says of the fragment. `shape` stands for what else decides how it reads. */
 static pennon_status put_fragment_key(const struct snapshot *s, const struct fragment *f, uint64_t shape, struct buf *out,
                                       pennon_error *err)
 {
     TRY_RETURN(buf_printf(out, err, "fragment %s %" PRIu64 "\n", s->at.uri, shape));
-    for (uint32_t i = 0; i < f->n_files; i++) TRY_RETURN(put_file_place(s, &f->files[i], out, err));
-    return wire_encode(&fragment_table, f->message, out, err);
+    return buf_append(out, f->raw.data, f->raw.size, err);
 }
 
 /* ---- data files ---- */
@@ -343,6 +342,11 @@ pennon_status verify_fragment(struct verifying *v, struct snapshot *s, struct fi
     TRY(verify_seen(v, bytes_of(key.data, key.size), &e, &known));
     if (known) goto done;
     v->counts.fragments++;
+    st = fragment_load(s, f, v->a->err);
+    if (st != PENNON_OK) {
+        st = verify_report(v, st, where);
+        goto done;
+    }
     for (uint32_t i = 0; i < f->n_files; i++) TRY(verify_data_file(v, s, fc, f, &f->files[i], &rows, &faulty));
     if (rows == UINT64_MAX) {
         /* No file that can be opened, and no number. */

@@ -54,34 +54,41 @@ static pennon_status verify_fragment_ids(struct verifying *v, struct snapshot *s
     return PENNON_OK;
 }
 
-/* The highest id of a field, in the schema and in the data files. */
-static int32_t highest_field(const struct snapshot *s)
+/* The highest id of a field, in the schema and in the data files. A fragment that cannot be decoded is told when its turn comes. */
+static pennon_status highest_field(struct verifying *v, struct snapshot *s, int32_t *out)
 {
-    int32_t highest = s->schema->n_all ? s->schema->by_id[s->schema->n_all - 1]->id : -1;
+    *out = s->schema->n_all ? s->schema->by_id[s->schema->n_all - 1]->id : -1;
     for (size_t i = 0; i < s->n_fragments; i++) {
         const struct fragment *f = &s->fragments[i];
+        pennon_status st = fragment_load(s, f, v->a->err);
+        if (st == PENNON_CORRUPT) {
+            pennon_error_clear(v->a->err);
+            continue;
+        }
+        TRY_RETURN(st);
         for (uint32_t k = 0; k < f->n_files; k++) {
-            for (uint32_t j = 0; j < f->files[k].n_fields; j++)
-                highest = f->files[k].fields[j] > highest ? f->files[k].fields[j] : highest;
+            for (uint32_t j = 0; j < f->files[k].n_fields; j++) *out = f->files[k].fields[j] > *out ? f->files[k].fields[j] : *out;
         }
     }
-    return highest;
+    return PENNON_OK;
 }
 
 /* Newer releases note the highest id that a field ever had: a new column would get one of the old ones' ids again. */
-static pennon_status verify_field_ids(struct verifying *v, const struct snapshot *s)
+static pennon_status verify_field_ids(struct verifying *v, struct snapshot *s)
 {
     struct wire_cursor cur = wire_cursor_of(s->manifest.unknown);
     struct wire_item item;
     bool said = false;
-    int32_t most = 0, highest = highest_field(s);
+    int32_t most = 0, highest;
     while (!wire_cursor_done(&cur)) {
         TRY_RETURN(wire_next(&cur, &item, v->a->err));
         if (item.tag != TAG_MAX_FIELD_ID || item.type != 0) continue;
         said = true;
         most = (int32_t)(uint32_t)item.number;
     }
-    if (!said || highest <= most) return PENNON_OK;
+    if (!said) return PENNON_OK;
+    TRY_RETURN(highest_field(v, s, &highest));
+    if (highest <= most) return PENNON_OK;
     return verify_fault(v, s->at.store, s->manifest_path, "a field has the id %d, above the highest field id of the manifest, %d",
                         highest, most);
 }
@@ -120,17 +127,22 @@ static pennon_status verify_row_ids(struct verifying *v, struct snapshot *s)
 
 /* ---- the transaction ---- */
 
+/* The message, and the operation in it where it is one that is known. */
 static pennon_status decode_transaction(struct verifying *v, struct bytes in)
 {
+    pennon_status st = PENNON_OK;
+    pennon_error *err = v->a->err;
     struct arena a;
     struct transaction_message t;
-    struct append_message append;
-    struct overwrite_message overwrite;
+    const struct wire_message *table;
+    void *operation;
     arena_init(&a, v->a->c.mem);
-    pennon_status st = wire_decode(&transaction_table, in, &a, &t, v->a->err);
-    if (st == PENNON_OK && t.which == OPERATION_APPEND) st = wire_decode(&append_table, t.operation[0], &a, &append, v->a->err);
-    if (st == PENNON_OK && t.which == OPERATION_OVERWRITE)
-        st = wire_decode(&overwrite_table, t.operation[OPERATION_OVERWRITE - OPERATION_APPEND], &a, &overwrite, v->a->err);
+    TRY(wire_decode(&transaction_table, in, &a, &t, err));
+    table = operation_table(t.which);
+    if (!table) goto done;
+    TRY_NEW(operation, arena_calloc(&a, 1, table->size, err));
+    st = wire_decode(table, t.operation[t.which - OPERATION_APPEND], &a, operation, err);
+done:
     arena_reset(&a);
     return st;
 }
@@ -138,16 +150,15 @@ static pennon_status decode_transaction(struct verifying *v, struct bytes in)
 static pennon_status verify_transaction_section(struct verifying *v, const struct snapshot *s)
 {
     const struct manifest_message *m = &s->manifest;
+    const uint64_t at = m->has_transaction_section_new ? m->transaction_section_new : m->transaction_section;
+    struct bytes section;
     if (!m->has_transaction_section && !m->has_transaction_section_new) return PENNON_OK;
-    if (!s->transaction.data) {
+    TRY_RETURN(snapshot_section(&v->a->c, s, SECTION_TRANSACTION, &section, v->a->err));
+    if (!section.data)
         return verify_fault(v, s->at.store, s->manifest_path,
-                            "the transaction section at byte %" PRIu64 " does not lie in the manifest",
-                            m->has_transaction_section_new ? m->transaction_section_new : m->transaction_section);
-    }
-    pennon_status st = decode_transaction(v, s->transaction);
-    if (st != PENNON_OK)
-        (void)store_error(s->at.store, s->manifest_path, PENNON_NOWHERE, PENNON_NOWHERE, s->transaction.data - s->bytes->data,
-                          v->a->err);
+                            "the transaction section at byte %" PRIu64 " does not lie in the manifest", at);
+    pennon_status st = decode_transaction(v, section);
+    if (st != PENNON_OK) (void)store_error(s->at.store, s->manifest_path, PENNON_NOWHERE, PENNON_NOWHERE, (int64_t)at, v->a->err);
     return verify_report(v, st, "the transaction in the manifest");
 }
 
@@ -255,9 +266,11 @@ static pennon_status verify_indices(struct verifying *v, struct snapshot *s)
     pennon_status st = PENNON_OK;
     const struct call *c = &v->a->c;
     struct index_section_message section = {0};
+    struct bytes bytes;
     struct arena a;
     arena_init(&a, c->mem);
-    if (s->index_section.size) TRY(wire_decode(&index_section_table, s->index_section, &a, &section, v->a->err));
+    TRY(snapshot_section(c, s, SECTION_INDICES, &bytes, v->a->err));
+    if (bytes.size) TRY(wire_decode(&index_section_table, bytes, &a, &section, v->a->err));
     for (size_t i = 0; i < section.n_indices; i++) {
         const struct index_metadata_message *x = &section.indices[i];
         struct seen_entry *e;
@@ -277,10 +290,15 @@ done:
 
 /* ---- the whole ---- */
 
-/* What of the schema decides how bytes are read: names and metadata may change from version to version. */
-static uint64_t schema_shape(const struct schema *schema)
+/* What decides how a fragment reads, besides itself: types of the fields (names and metadata may change from version to version), and the bases. */
+static uint64_t reading_shape(const struct snapshot *s)
 {
+    const struct schema *schema = s->schema;
     uint64_t shape = schema->n_all;
+    for (size_t i = 0; i < s->n_bases; i++) {
+        const uint64_t parts[3] = {shape, s->bases[i].id, s->bases[i].is_dataset_root};
+        shape = XXH3_64bits_withSeed(s->bases[i].path, strlen(s->bases[i].path), XXH3_64bits(parts, sizeof parts));
+    }
     for (size_t i = 0; i < schema->n_all; i++) {
         const struct field *f = schema->by_id[i];
         const uint64_t parts[4] = {(uint64_t)(int64_t)f->id, (uint64_t)(int64_t)f->parent_id, f->nullable, (uint64_t)f->kind};
@@ -292,7 +310,7 @@ static uint64_t schema_shape(const struct schema *schema)
 
 pennon_status verify_snapshot(struct verifying *v, struct snapshot *s, struct file_cache *fc)
 {
-    const uint64_t shape = schema_shape(s->schema);
+    const uint64_t shape = reading_shape(s);
     TRY_RETURN(verify_order(v, s));
     TRY_RETURN(verify_counters(v, s));
     TRY_RETURN(verify_transaction_section(v, s));
