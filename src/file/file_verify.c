@@ -3,7 +3,7 @@
  *
  *   1  the metadata of each column; a column whose metadata are bad is named once and left out of what follows
  *   2  places: page buffers, column metadata, global buffers and the tables at the end must not overlap; from 2.1 on page buffers are aligned
- *   3  every top-level field: all rows decoded and validated, blobs looked for
+ *   3  every top-level field: all rows decoded and validated, blobs looked for; many fields at once, and one by one where a fault was met
  *
  * What bounds the work: rows come in stretches between page ends. In a stretch whose pages hold one value each, whatever the number of rows,
  * the first and the last row stand for all. A page that is one compressed frame is read at once, since each read decompresses it as a whole. Anything
@@ -13,6 +13,8 @@
 
 #include "file/blob_read.h"
 
+/* Fields that are read together: what a projection costs goes with the columns of the file. */
+#define FIELDS_TOGETHER 64u
 #define STEP_ROWS ((uint64_t)8192)
 #define STEP_ROWS_MAX ((uint64_t)1 << 20)
 /* Batches of fewer bytes let the next step be twice as long. */
@@ -31,6 +33,7 @@ struct verifying {
     void *ctx;
     bool *bad;           /* a column: a fault of its metadata was told */
     uint64_t done, rows; /* rows of fields, for progress: walked, and of the whole file */
+    uint64_t together;   /* fields that are read now */
 };
 
 /* A fault of the data is reported and forgotten; anything else ends the walk. */
@@ -309,7 +312,7 @@ static pennon_status verify_steps(struct verifying *v, const struct file_project
         TRY_RETURN(st);
         if (bytes < STEP_BYTES && *step < STEP_ROWS_MAX) *step *= 2;
         *at = stop;
-        call_progress(v->c, v->done + *at, v->rows);
+        call_progress(v->c, min_u64(v->done + *at * v->together, v->rows), v->rows);
     }
     return PENNON_OK;
 }
@@ -377,6 +380,37 @@ done:
     return report(v, st, err);
 }
 
+/* Fields [first, first + n) at once. *good says that all is well with them; else nothing was told, and they are to be looked at one by one. */
+static pennon_status verify_together(struct verifying *v, const struct schema *all, size_t first, size_t n, bool *good,
+                                     pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    struct schema *some = NULL;
+    struct file_projection *p = NULL;
+    int32_t ids[FIELDS_TOGETHER];
+    uint64_t at = 0;
+    ASSERT(n >= 1 && n <= FIELDS_TOGETHER);
+    *good = false;
+    for (size_t i = 0; i < n; i++) {
+        if (field_has_blob(all->fields[first + i])) return PENNON_OK;
+        ids[i] = all->fields[first + i]->id;
+    }
+    TRY(schema_project_ids(v->c->mem, all, ids, n, &some, err));
+    TRY(file_projection_new(v->r, some, NULL, BLOB_AS_DESCRIPTOR, v->c->mem, &p, err));
+    for (uint32_t i = 0; i < p->n_nodes; i++) {
+        if (has_bad_column(v, &p->nodes[i])) goto done;
+    }
+    st = verify_rows(v, p, NULL, &at, err);
+    *good = st == PENNON_OK;
+done:
+    file_projection_free(p);
+    schema_release(some);
+    bool fault = st == PENNON_CORRUPT || st == PENNON_NOT_SUPPORTED || st == PENNON_INVALID_ARGUMENT || st == PENNON_OVER_BUDGET;
+    if (!fault) return st;
+    pennon_error_clear(err);
+    return PENNON_OK;
+}
+
 static pennon_status verify_fields(struct verifying *v, pennon_error *err)
 {
     const struct schema *schema = NULL;
@@ -385,9 +419,16 @@ static pennon_status verify_fields(struct verifying *v, pennon_error *err)
     if (st != PENNON_OK) return report(v, st, err);
     if (mul_overflows(v->r->rows, schema->n_fields, &rows)) rows = UINT64_MAX;
     v->rows = rows;
-    for (size_t i = 0; i < schema->n_fields; i++) {
-        TRY_RETURN(verify_field(v, schema, schema->fields[i], err));
-        v->done += min_u64(v->r->rows, v->rows - v->done);
+    for (size_t i = 0, n; i < schema->n_fields; i += n) {
+        bool good;
+        n = (size_t)min_u64(FIELDS_TOGETHER, schema->n_fields - i);
+        v->together = n;
+        TRY_RETURN(verify_together(v, schema, i, n, &good, err));
+        v->together = 1;
+        for (size_t k = 0; k < n; k++) {
+            if (!good) TRY_RETURN(verify_field(v, schema, schema->fields[i + k], err));
+            v->done += min_u64(v->r->rows, v->rows - v->done);
+        }
         call_progress(v->c, v->done, v->rows);
     }
     return PENNON_OK;
@@ -397,7 +438,7 @@ pennon_status file_verify(const struct call *c, struct file_reader *r, blob_loca
                           finding_fn finding, void *ctx, struct file_verified *counts, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
-    struct verifying v = {c, r, external, external_ctx, finding, ctx, NULL, 0, 0};
+    struct verifying v = {c, r, external, external_ctx, finding, ctx, NULL, 0, 0, 1};
     counts->rows += r->rows;
     counts->bytes += r->size;
     /* What can be known of a 0.1 file that does not say its schema was checked when it was opened. */
