@@ -120,6 +120,27 @@ def test_an_append_of_other_types_names_the_way(table, tmp_path):
     assert code == 2 and "'id' is int64 in the table and double in the data" in message and "--types" in message, message
 
 
+FORMS = {"csv": b"id,name\n0,name 0\n", "tsv": b"id\tname\n0\tname 0\n", "jsonl": b'{"id":', "ndjson": b'{"id":', "json": b'{"id":', "arrow": b"ARROW1",
+         "feather": b"ARROW1", "arrows": b"\xff\xff\xff\xff", "ipc": b"\xff\xff\xff\xff", "txt": b" id  name"}
+
+
+@pytest.mark.parametrize("ending", FORMS)
+def test_export_knows_the_endings_that_it_names(table, tmp_path, ending):
+    path = tmp_path / f"x.{ending}"
+    code, out, message = call("export", table / "a.lance", path, "--json")
+    assert code == 0 and json.loads(out) == {"rows": 30000, "bytes": path.stat().st_size}, message
+    assert path.read_bytes().startswith(FORMS[ending])
+    assert "." + ending in call("export", "--help")[1]
+    assert f".{ending}," in call("export", table / "a.lance", tmp_path / "x.xyz")[2] + ","
+    if ending == "tsv":  # it comes back as it was
+        assert call("write", tmp_path / "again.lance", path)[0] == 0
+        assert pennon.scan(tmp_path / "again.lance").equals(pennon.scan(table / "a.lance"))
+
+
+def test_json_with_its_own_format_is_no_contradiction(table):
+    assert call("scan", table / "a.lance", "--json", "--format", "jsonl", "--limit", "2") == call("scan", table / "a.lance", "--json", "--limit", "2")
+
+
 @pytest.mark.parametrize("place", ["/nonexistent/x.csv", "/proc/x.csv", "."])
 def test_output_that_cannot_be_written(table, tmp_path, place):
     code, out, message = call("scan", table / "a.lance", "-o", place, cwd=tmp_path)
