@@ -131,7 +131,8 @@ def test_export_knows_the_endings_that_it_names(table, tmp_path, ending):
     assert code == 0 and json.loads(out) == {"rows": 30000, "bytes": path.stat().st_size}, message
     assert path.read_bytes().lstrip(b" ").startswith(FORMS[ending])
     assert "." + ending in call("export", "--help")[1]
-    assert f".{ending}," in call("export", table / "a.lance", tmp_path / "x.xyz")[2] + ","
+    named = call("export", table / "a.lance", tmp_path / "x.xyz")[2].partition("(")[2].partition(")")[0]
+    assert "." + ending in named.split(", ")
     if ending == "tsv":  # it comes back as it was
         assert call("write", tmp_path / "again.lance", path)[0] == 0
         assert pennon.scan(tmp_path / "again.lance").equals(pennon.scan(table / "a.lance"))
