@@ -400,6 +400,20 @@ def test_an_index_without_its_folder(official, tmp_path, who):
     assert code == 1 and [(f["finding"], f["file"]) for f in found] == [("the folder of index 'by_a' is not there", f"_indices/{folder.name}")], found
 
 
+@pytest.mark.parametrize("who", ["v8", "new"])
+def test_files_of_an_index(official, tmp_path, who):
+    table = tmp_path / "t.lance"
+    shutil.copytree(official("indices", who), table)
+    zone, lookup = next((table / "_indices").glob("*/zonemap.lance")), next((table / "_indices").glob("*/page_lookup.lance"))
+    size = zone.stat().st_size
+    change(zone, lambda b: b + b"x")
+    lookup.unlink()
+    code, found, _ = verify(table)
+    want = {(f"the file of index 'zone_a' has {size + 1} bytes, the manifest says {size}", str(zone.relative_to(table))),
+            ("a file of index 'by_a' is not there", str(lookup.relative_to(table)))}
+    assert code == 1 and {(f["finding"], f["file"]) for f in found} == want, found
+
+
 # ---- the answers ----
 
 def test_answers_of_a_whole_table(made):
