@@ -63,8 +63,10 @@ pennon_status verify_fault(struct verifying *v, pennon_store *store, const char 
 
 /* ---- what was seen ---- */
 
+/* The slot that holds the hash, or the empty one where it belongs: linear probing. */
 static size_t slot_of(const struct seen *s, uint64_t low, uint64_t high)
 {
+    ASSERT(s->cap > 0 && (s->cap & (s->cap - 1)) == 0 && s->n < s->cap);
     size_t at = (size_t)low & (s->cap - 1);
     while ((s->entries[at].low | s->entries[at].high) != 0 && (s->entries[at].low != low || s->entries[at].high != high))
         at = (at + 1) & (s->cap - 1);
@@ -127,6 +129,7 @@ static void lines_free(struct mem *m, struct lines *l)
     mem_free(m, l->items);
 }
 
+/* Puts a branch (NULL = main) and the numbers of its versions behind the others; there is room. One listing. */
 static pennon_status add_line(struct verifying *v, const struct table_location *root, const char *branch, struct lines *l)
 {
     struct line *line = &l->items[l->n++];
@@ -134,6 +137,7 @@ static pennon_status add_line(struct verifying *v, const struct table_location *
     return list_versions(&v->a->c, &line->at, &line->versions, &line->n, v->a->err);
 }
 
+/* NULL = main; the result is NULL when there is no such branch. */
 static const struct line *find_line(const struct lines *l, const char *branch)
 {
     for (size_t i = 0; i < l->n; i++) {
@@ -142,6 +146,7 @@ static const struct line *find_line(const struct lines *l, const char *branch)
     return NULL;
 }
 
+/* Binary search: versions ascend. */
 static bool has_version(const struct line *line, uint64_t version)
 {
     size_t low = 0, high = line->n;
@@ -197,6 +202,7 @@ static pennon_status verify_line(struct verifying *v, const struct line *line, u
 
 /* ---- refs ---- */
 
+/* A fault of a tag or branch file: "tag 'x' names version 3 of main, {why}". `branch` and `version` are what it leads to. */
 static pennon_status ref_fault(struct verifying *v, const struct table_location *root, bool tag, const char *name, const char *fmt,
                                const char *branch, uint64_t version)
 {
@@ -223,6 +229,7 @@ static pennon_status verify_target(struct verifying *v, const struct lines *l, b
     return PENNON_OK;
 }
 
+/* A branch begins at a version of another line, and has a folder of its own with at least one version: its first commit is made with it. */
 static pennon_status verify_branches(struct verifying *v, const struct lines *l, const struct ref_entry *branches, size_t n)
 {
     for (size_t i = 0; i < n; i++) {

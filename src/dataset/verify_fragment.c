@@ -37,6 +37,7 @@ struct file_progress {
     uint64_t size;
 };
 
+/* `done` of `total` are rows of fields, as file_verify counts. */
 static void show_file(void *ctx, uint64_t done, uint64_t total)
 {
     const struct file_progress *p = ctx;
@@ -44,6 +45,7 @@ static void show_file(void *ctx, uint64_t done, uint64_t total)
     call_progress(&p->v->a->c, p->v->done + (uint64_t)(part * (double)(p->size / 2)), p->v->total);
 }
 
+/* Every byte of the file. What it counts goes to the counts of all. */
 static pennon_status walk_file(struct verifying *v, struct snapshot *s, struct file_reader *r)
 {
     struct file_verified did = {0};
@@ -163,6 +165,7 @@ static pennon_status compare_deletions(struct verifying *v, const struct fragmen
     return PENNON_OK;
 }
 
+/* The deletion file of a fragment of `rows` rows, told once however many versions have it. *faulty: the live rows are not known. */
 static pennon_status verify_deletions(struct verifying *v, struct snapshot *s, const struct fragment *f, uint64_t rows,
                                       bool *faulty)
 {
@@ -250,6 +253,7 @@ static pennon_status walk_steps(const struct row_walk *w, uint64_t at, uint64_t 
     return PENNON_OK;
 }
 
+/* As the walk of a file: stretches, of which those without bytes for their rows are looked at at both ends. */
 static pennon_status walk_rows(const struct row_walk *w, const struct own_file *files, uint64_t rows)
 {
     uint64_t step = STEP_ROWS, one = 1;

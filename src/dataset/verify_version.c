@@ -93,6 +93,7 @@ static pennon_status verify_field_ids(struct verifying *v, struct snapshot *s)
                         highest, most);
 }
 
+/* All numbers that the next commit would count on from. Row ids that cannot be read are told here, and not again with the rows. */
 static pennon_status verify_counters(struct verifying *v, struct snapshot *s)
 {
     TRY_RETURN(verify_fragment_ids(v, s));
@@ -147,6 +148,7 @@ done:
     return st;
 }
 
+/* Every commit writes the section anew, so that unlike the index section it is never stale: a place that is set must be good. */
 static pennon_status verify_transaction_section(struct verifying *v, const struct snapshot *s)
 {
     const struct manifest_message *m = &s->manifest;
@@ -162,6 +164,7 @@ static pennon_status verify_transaction_section(struct verifying *v, const struc
     return verify_report(v, st, "the transaction in the manifest");
 }
 
+/* The file need not be there; when it is, it is a transaction. The name must stay in its folder. */
 static pennon_status verify_transaction_file(struct verifying *v, const struct snapshot *s)
 {
     pennon_status st = PENNON_OK;
@@ -261,6 +264,7 @@ done:
 /* Names of the system's own indices, which live in the manifest alone. */
 static bool is_system_index(struct bytes name) { return name.size >= 8 && memcmp(name.data, "__lance_", 8) == 0; }
 
+/* An index is known by its UUID: versions that share it share its folder, which is looked at once. */
 static pennon_status verify_indices(struct verifying *v, struct snapshot *s)
 {
     pennon_status st = PENNON_OK;
