@@ -16,7 +16,7 @@ struct option_spec {
 
 static const struct option_spec specs[OPT_COUNT] = {
     [OPT_HELP] = {"help", NULL, OPTION_FLAG, "show this text"},
-    [OPT_JSON] = {"json", NULL, OPTION_FLAG, "the same as JSON"},
+    [OPT_JSON] = {"json", NULL, OPTION_FLAG, "the answer as JSON: an object, or JSON lines"},
     [OPT_THREADS] = {"threads", "N", OPTION_NUMBER, "threads to keep busy (default: the processors)"},
     [OPT_MEMORY] = {"memory", "BYTES", OPTION_NUMBER, "memory budget, with K, M or G (default: a quarter, at most 1G)"},
     [OPT_VERSION] = {"version", "N", OPTION_NUMBER, "open version N instead of the latest"},
@@ -29,7 +29,7 @@ static const struct option_spec specs[OPT_COUNT] = {
     [OPT_ROW_ID] = {"with-row-id", NULL, OPTION_FLAG, "add the column _rowid"},
     [OPT_ROW_ADDRESS] = {"with-row-address", NULL, OPTION_FLAG, "add the column _rowaddr"},
     [OPT_BATCH_SIZE] = {"batch-size", "N", OPTION_NUMBER, "rows of a batch at most (default 8192, fewer of wide rows)"},
-    [OPT_FORMAT] = {"format", "F", OPTION_TEXT, "table, csv, jsonl or arrow (IPC stream)"},
+    [OPT_FORMAT] = {"format", "F", OPTION_TEXT, "table, csv, tsv, jsonl, arrow (IPC stream) or arrow-file"},
     [OPT_OUTPUT] = {"output", "FILE", OPTION_TEXT, "write to a file, put in place when it is whole (also -o)"},
     [OPT_FRAGMENTS] = {"fragments", "1,2", OPTION_TEXT, "only these fragments, in this order"},
     [OPT_UNORDERED] = {"unordered", NULL, OPTION_FLAG, "batches may come in any order"},

@@ -135,6 +135,8 @@ void print_escaped(FILE *f, const char *text);
 
 void progress_begin(pennon_call *call, const char *what);
 void progress_end(pennon_call *call);
+/* Take the bar away before something else is printed; the next step draws it again. */
+void progress_hide(void);
 
 extern const struct command command_info, command_schema, command_versions, command_fragments, command_count, command_scan,
     command_take, command_write, command_export, command_inspect, command_verify, command_cleanup;

@@ -2,6 +2,7 @@
 /* The subcommands that look at a dataset: info, schema, versions, fragments, count, scan, take, export. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cli.h"
 
@@ -126,10 +127,7 @@ static int blob_form(const struct args *a, int32_t *out)
     return EXIT_OK;
 }
 
-/* Stays until the process ends. */
-static uint64_t *fragments_list;
-
-/* The options of a scan. */
+/* The options of a scan. The caller frees ids->items. */
 static int scan_options(const struct args *a, const pennon_call *call, pennon_scan_options *o, pennon_names *names, pennon_ids *ids)
 {
     const struct option *x = a->options;
@@ -144,7 +142,6 @@ static int scan_options(const struct args *a, const pennon_call *call, pennon_sc
         if (!split_numbers("fragments", x[OPT_FRAGMENTS].text, &list, &ids->n)) return EXIT_USAGE;
         ids->items = list;
         o->fragments = ids;
-        fragments_list = list;
     }
     if (x[OPT_LIMIT].set) o->limit = x[OPT_LIMIT].number;
     o->offset = x[OPT_OFFSET].number;
@@ -189,35 +186,66 @@ static int scan_file(const struct args *a, const char *format)
     return code;
 }
 
-static int scan_dataset(const struct args *a, const char *format)
+/* Rows that were written to the sink: the sink knows no total. */
+static void note_rows(void *ctx, uint64_t done, uint64_t total)
+{
+    if (total == 0) *(uint64_t *)ctx = done;
+}
+
+/* `rows` (may be NULL) gets the rows that were written; then there is no progress to be seen. */
+static int scan_dataset(const struct args *a, const char *format, uint64_t *rows)
 {
     struct session s;
     struct ArrowArrayStream stream;
     pennon_scan_options o;
     pennon_names names;
-    pennon_ids ids;
+    pennon_ids ids = {0, NULL};
     int code = begin(a, &s);
     if (code != EXIT_OK) return code;
-    progress_begin(&s.call, "scan");
+    if (rows) {
+        *rows = 0;
+        s.call.progress = note_rows;
+        s.call.progress_ctx = rows;
+    } else {
+        progress_begin(&s.call, "scan");
+    }
     code = scan_options(a, &s.call, &o, &names, &ids);
     if (code == EXIT_OK)
         code = pennon_scan(s.ds, &o, &stream, &s.err) == PENNON_OK ? write_stream(a, &s.call, &stream, format) : fail(&s.err);
-    progress_end(&s.call);
-    return end(&s, code);
+    if (!rows) progress_end(&s.call);
+    code = end(&s, code);
+    free((void *)(uintptr_t)ids.items);
+    return code;
+}
+
+/* --json is a short form of --format jsonl, and together with another one it has no meaning. */
+static int pick_format(const struct args *a, const char **format)
+{
+    *format = a->options[OPT_FORMAT].text;
+    if (!a->options[OPT_JSON].set) return EXIT_OK;
+    if (*format && strcmp(*format, "jsonl") != 0)
+        return usage_error("%s: --json and --format %s contradict each other", a->command->name, *format);
+    *format = "jsonl";
+    return EXIT_OK;
 }
 
 static int run_scan(const struct args *a)
 {
-    const char *format = a->options[OPT_JSON].set ? "jsonl" : a->options[OPT_FORMAT].text;
-    return a->options[OPT_FILE].set ? scan_file(a, format) : scan_dataset(a, format);
+    const char *format;
+    int code = pick_format(a, &format);
+    if (code != EXIT_OK) return code;
+    return a->options[OPT_FILE].set ? scan_file(a, format) : scan_dataset(a, format, NULL);
 }
 
-/* The format by the ending of the file. */
+#define ENDINGS ".csv, .tsv, .jsonl, .ndjson, .json, .arrow, .feather, .arrows, .ipc, .txt"
+
+/* The format by the ending of the file. With --json the answer is what was written. */
 static int run_export(const struct args *a)
 {
-    static const char *const endings[][2] = {{".csv", "csv"},      {".jsonl", "jsonl"},      {".ndjson", "jsonl"},
-                                             {".arrows", "arrow"}, {".arrow", "arrow-file"}, {".feather", "arrow-file"},
-                                             {".ipc", "arrow"},    {".txt", "table"}};
+    static const char *const endings[][2] = {
+        {".csv", "csv"},    {".tsv", "tsv"},          {".jsonl", "jsonl"},        {".ndjson", "jsonl"},
+        {".json", "jsonl"}, {".arrow", "arrow-file"}, {".feather", "arrow-file"}, {".arrows", "arrow"},
+        {".ipc", "arrow"},  {".txt", "table"}};
     struct args with = *a;
     const char *path = a->operands[1], *format = a->options[OPT_FORMAT].text;
     size_t n = strlen(path);
@@ -225,9 +253,16 @@ static int run_export(const struct args *a)
         size_t e = strlen(endings[i][0]);
         if (n > e && strcmp(path + n - e, endings[i][0]) == 0) format = endings[i][1];
     }
-    if (!format) return usage_error("export: '%s' has no known ending (.csv, .jsonl, .arrow, .arrows); use --format", path);
+    if (!format) return usage_error("export: '%s' has no known ending (" ENDINGS "); use --format", path);
     with.options[OPT_OUTPUT] = (struct option){true, path, 0};
-    return scan_dataset(&with, format);
+    if (!a->options[OPT_JSON].set) return scan_dataset(&with, format, NULL);
+    uint64_t rows;
+    struct stat made;
+    int code = scan_dataset(&with, format, &rows);
+    if (code == EXIT_OK)
+        printf("{\"rows\": %llu, \"bytes\": %llu}\n", (unsigned long long)rows,
+               stat(path, &made) == 0 ? (unsigned long long)made.st_size : 0ull);
+    return code;
 }
 
 /* ---- take ---- */
@@ -324,8 +359,9 @@ static int run_take(const struct args *a)
     int32_t selector = PENNON_TAKE_OFFSETS;
     uint64_t *rows = NULL;
     size_t n = 0;
-    const char *format = a->options[OPT_JSON].set ? "jsonl" : a->options[OPT_FORMAT].text;
-    int code = take_selector(a, &selector, &rows, &n);
+    const char *format;
+    int code = pick_format(a, &format);
+    if (code == EXIT_OK) code = take_selector(a, &selector, &rows, &n);
     if (code == EXIT_OK && a->options[OPT_FILE].set) {
         code = selector == PENNON_TAKE_OFFSETS && !a->options[OPT_RANGE].set ? take_from_file(a, n, rows, format)
                                                                              : usage_error("take --file needs --rows");
@@ -339,6 +375,8 @@ static int run_take(const struct args *a)
 /* ---- table ---- */
 
 static const enum option_id ref_options[] = {REF_OPTIONS};
+/* All versions of a branch. */
+static const enum option_id line_options[] = {OPT_BRANCH, OPT_EXTERNAL};
 static const enum option_id scan_option_ids[] = {OPT_COLUMNS,     OPT_LIMIT,      OPT_OFFSET,    REF_OPTIONS,   OPT_ROW_ID,
                                                  OPT_ROW_ADDRESS, OPT_BATCH_SIZE, OPT_FRAGMENTS, OPT_UNORDERED, OPT_BLOBS,
                                                  OPT_FILE,        OPT_FORMAT,     OPT_OUTPUT};
@@ -351,8 +389,8 @@ static const enum option_id take_option_ids[] = {OPT_ROWS,   OPT_ROW_IDS,     OP
 const struct command command_info = {"info", "URI",   "what a dataset is: version, rows, files, features", NULL, REFS, 1,
                                      1,      run_info};
 const struct command command_schema = {"schema", "URI", "columns and their types", NULL, REFS, 1, 1, run_schema};
-const struct command command_versions = {"versions", "URI",       "all versions with time, rows and operation", NULL, REFS, 1,
-                                         1,          run_versions};
+const struct command command_versions = {
+    "versions", "URI", "all versions with time, rows and operation", NULL, line_options, COUNT(line_options), 1, 1, run_versions};
 const struct command command_fragments = {"fragments", "URI",        "fragments with rows, deletions and files", NULL, REFS, 1,
                                           1,           run_fragments};
 const struct command command_count = {"count", "URI", "number of rows", NULL, REFS, 1, 1, run_count};
@@ -365,15 +403,18 @@ const struct command command_scan = {"scan",
                                      1,
                                      1,
                                      run_scan};
-const struct command command_export = {"export",
-                                       "URI FILE",
-                                       "read all rows into a file, its form told by the ending",
-                                       ".csv, .jsonl, .arrow (IPC file), .arrows (IPC stream), .txt (table).",
-                                       export_option_ids,
-                                       COUNT(export_option_ids),
-                                       2,
-                                       2,
-                                       run_export};
+const struct command command_export = {
+    "export",
+    "URI FILE",
+    "read all rows into a file, its form told by the ending",
+    ".csv; .tsv; .jsonl, .ndjson and .json (JSON lines); .arrow and .feather (Arrow IPC file); .arrows\n"
+    "and .ipc (IPC stream); .txt (table). --format says it for other endings. With --json the answer is\n"
+    "an object with the rows and bytes that were written.",
+    export_option_ids,
+    COUNT(export_option_ids),
+    2,
+    2,
+    run_export};
 const struct command command_take = {"take",
                                      "URI --rows 1,5,9",
                                      "read single rows by position, row id or address",

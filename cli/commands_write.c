@@ -309,8 +309,12 @@ static int run_inspect(const struct args *a)
 
 static void put_json_text(const char *text)
 {
+    if (!text) {
+        printf("null");
+        return;
+    }
     putchar('"');
-    for (const unsigned char *p = (const unsigned char *)(text ? text : ""); *p; p++) {
+    for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
         if (*p == '"' || *p == '\\') {
             printf("\\%c", *p);
         } else if (*p < 0x20) {
@@ -322,27 +326,109 @@ static void put_json_text(const char *text)
     putchar('"');
 }
 
+/* `value` of a place, or null. */
+static void put_json_place(const char *key, int64_t value)
+{
+    if (value == PENNON_NOWHERE) {
+        printf(", \"%s\": null", key);
+    } else {
+        printf(", \"%s\": %lld", key, (long long)value);
+    }
+}
+
+static void print_json_finding(const pennon_error *e)
+{
+    printf("{\"finding\": ");
+    put_json_text(e->message);
+    printf(", \"code\": \"%s\", \"uri\": ", pennon_status_name(e->code));
+    put_json_text(e->uri);
+    printf(", \"version\": ");
+    if (e->version) {
+        printf("%llu", (unsigned long long)e->version);
+    } else {
+        printf("null");
+    }
+    printf(", \"file\": ");
+    put_json_text(e->file);
+    put_json_place("column", e->column);
+    put_json_place("page", e->page);
+    put_json_place("offset", e->offset);
+    puts("}");
+}
+
 static void print_finding(void *ctx, const pennon_error *e)
 {
     const struct args *a = ctx;
-    if (!a->options[OPT_JSON].set) {
-        print_escaped(stdout, e->message);
-        if (e->file) {
-            printf("\n    in ");
-            print_escaped(stdout, e->file);
-            if (e->column >= 0) printf(", column %lld", (long long)e->column);
-            if (e->page >= 0) printf(", page %lld", (long long)e->page);
-            if (e->offset >= 0) printf(", byte %lld", (long long)e->offset);
-        }
-        putchar('\n');
+    progress_hide();
+    if (a->options[OPT_JSON].set) {
+        print_json_finding(e);
         return;
     }
-    printf("{\"finding\": ");
-    put_json_text(e->message);
-    printf(", \"code\": \"%s\", \"file\": ", pennon_status_name(e->code));
-    put_json_text(e->file);
-    printf(", \"column\": %lld, \"page\": %lld, \"offset\": %lld}\n", (long long)e->column, (long long)e->page,
-           (long long)e->offset);
+    print_escaped(stdout, e->message);
+    if (e->file || e->version) printf("\n    in ");
+    if (e->file) print_escaped(stdout, e->file);
+    if (e->version) printf("%sversion %llu", e->file ? ", " : "", (unsigned long long)e->version);
+    if (e->column >= 0) printf(", column %lld", (long long)e->column);
+    if (e->page >= 0) printf(", page %lld", (long long)e->page);
+    if (e->offset >= 0) printf(", byte %lld", (long long)e->offset);
+    putchar('\n');
+}
+
+/* One line: what was found, and what was looked at. */
+static void print_summary(const struct args *a, const pennon_verify_counts *c)
+{
+    const bool file = a->options[OPT_FILE].set;
+    const struct {
+        const char *name, *one, *many;
+        uint64_t n;
+        bool of_tables;
+    } parts[] = {{"branches", "branch", "branches", c->branches, true},
+                 {"tags", "tag", "tags", c->tags, true},
+                 {"versions", "version", "versions", c->versions, true},
+                 {"fragments", "fragment", "fragments", c->fragments, true},
+                 {"data_files", "data file", "data files", c->data_files, false},
+                 {"deletion_files", "deletion file", "deletion files", c->deletion_files, true},
+                 {"pages", "page", "pages", c->pages, false},
+                 {"rows", "row", "rows", c->rows, false},
+                 {"bytes", "byte", "bytes", c->bytes, false}};
+    const bool json = a->options[OPT_JSON].set;
+    const unsigned long long findings = c->findings;
+    if (json) {
+        printf("{\"findings\": %llu", findings);
+    } else if (findings == 0) {
+        printf("no findings:");
+    } else {
+        printf("%llu finding%s:", findings, findings == 1 ? "" : "s");
+    }
+    for (size_t i = 0, shown = 0; i < COUNT(parts); i++) {
+        const unsigned long long n = parts[i].n;
+        if (parts[i].of_tables && file) continue;
+        if (json) {
+            printf(", \"%s\": %llu", parts[i].name, n);
+        } else {
+            printf("%s %llu %s", shown++ ? "," : "", n, n == 1 ? parts[i].one : parts[i].many);
+        }
+    }
+    puts(json ? "}" : "");
+}
+
+/* A version that is named is verified alone, a branch with all its versions; nothing named means everything. */
+static int32_t verify_scope(const struct option *x)
+{
+    if (x[OPT_VERSION].set || x[OPT_TAG].set || x[OPT_AS_OF].set) return PENNON_VERIFY_VERSION;
+    return x[OPT_BRANCH].set ? PENNON_VERIFY_BRANCH : PENNON_VERIFY_ALL;
+}
+
+static int verify_file(const struct args *a, const pennon_verify_options *v, pennon_verify_counts *counts, pennon_error *err)
+{
+    pennon_file *f = NULL;
+    pennon_file_options o;
+    pennon_file_options_init(&o);
+    o.call = v->call;
+    pennon_status st = pennon_file_open(a->operands[0], &o, &f, err);
+    if (st == PENNON_OK) st = pennon_file_verify(f, v, counts, err);
+    pennon_file_free(f);
+    return st == PENNON_OK ? EXIT_OK : fail(err);
 }
 
 static int run_verify(const struct args *a)
@@ -350,30 +436,28 @@ static int run_verify(const struct args *a)
     pennon_call call;
     pennon_error err;
     pennon_dataset *ds = NULL;
-    pennon_file *f = NULL;
-    uint64_t findings = 0;
+    pennon_verify_options v;
+    pennon_verify_counts counts = {.struct_size = sizeof counts};
+    int code = EXIT_OK;
     if (!call_setup(a, &call)) return EXIT_USAGE;
     pennon_error_init(&err);
-    int code = EXIT_OK;
-    pennon_status st;
+    pennon_verify_options_init(&v);
+    v.call = &call;
+    v.finding = print_finding;
+    v.ctx = (void *)(uintptr_t)a;
+    v.scope = verify_scope(a->options);
+    if (!a->options[OPT_FILE].set) code = open_dataset(a, &call, &ds);
+    progress_begin(&call, "verify");
     if (a->options[OPT_FILE].set) {
-        pennon_file_options o;
-        pennon_file_options_init(&o);
-        o.call = &call;
-        st = pennon_file_open(a->operands[0], &o, &f, &err);
-        if (st == PENNON_OK) st = pennon_file_verify(f, &call, print_finding, (void *)(uintptr_t)a, &findings, &err);
-        if (st != PENNON_OK) code = fail(&err);
-    } else {
-        code = open_dataset(a, &call, &ds);
-        progress_begin(&call, "fragments");
-        if (code == EXIT_OK && pennon_dataset_verify(ds, &call, print_finding, (void *)(uintptr_t)a, &findings, &err) != PENNON_OK)
-            code = fail(&err);
-        progress_end(&call);
+        code = verify_file(a, &v, &counts, &err);
+    } else if (code == EXIT_OK && pennon_dataset_verify(ds, &v, &counts, &err) != PENNON_OK) {
+        progress_hide();
+        code = fail(&err);
     }
-    if (code == EXIT_OK && findings == 0 && !a->options[OPT_JSON].set) printf("no findings\n");
-    if (code == EXIT_OK && findings) code = EXIT_FINDINGS;
+    progress_end(&call);
+    if (code == EXIT_OK) print_summary(a, &counts);
+    if (code == EXIT_OK && counts.findings) code = EXIT_FINDINGS;
     pennon_dataset_free(ds);
-    pennon_file_free(f);
     pennon_error_clear(&err);
     call_teardown(&call);
     return code;
@@ -398,12 +482,15 @@ const struct command command_write = {
     run_write};
 const struct command command_inspect = {"inspect", "FILE",     "one data file: columns, pages, encodings, bytes", NULL, NULL, 0, 1,
                                         1,         run_inspect};
-const struct command command_verify = {"verify",
-                                       "URI",
-                                       "read every byte of a version and name each fault",
-                                       "Exit code 1 when there are findings. --file verifies a single data file.",
-                                       verify_option_ids,
-                                       COUNT(verify_option_ids),
-                                       1,
-                                       1,
-                                       run_verify};
+const struct command command_verify = {
+    "verify",
+    "URI",
+    "read every byte and name each fault",
+    "Walks all versions of all branches, and the tags. --version, --tag or --as-of verify one version,\n"
+    "--branch the versions of one branch, --file a single data file. Exit code 1 when there are\n"
+    "findings. With --json each finding is a line, and the last line is an object with what was looked at.",
+    verify_option_ids,
+    COUNT(verify_option_ids),
+    1,
+    1,
+    run_verify};

@@ -38,11 +38,13 @@ static pennon_status write_ipc(const pennon_call *call, bool file, struct ArrowA
     return pennon_ipc_write(stream, sink, &o, err);
 }
 
-static pennon_status write_csv(const pennon_call *call, struct ArrowArrayStream *stream, const pennon_sink *sink, pennon_error *err)
+static pennon_status write_csv(const pennon_call *call, char delimiter, struct ArrowArrayStream *stream, const pennon_sink *sink,
+                               pennon_error *err)
 {
     pennon_csv_write_options o;
     pennon_csv_write_options_init(&o);
     o.call = call;
+    o.delimiter = delimiter;
     return pennon_csv_write(stream, sink, &o, err);
 }
 
@@ -57,23 +59,24 @@ static pennon_status write_json(const pennon_call *call, struct ArrowArrayStream
 
 int write_stream(const struct args *a, const pennon_call *call, struct ArrowArrayStream *stream, const char *format)
 {
-    static const char *const formats[] = {"table", "csv", "jsonl", "arrow", "arrow-file"};
+    static const char *const formats[] = {"table", "csv", "jsonl", "arrow", "arrow-file", "tsv"};
     pennon_error err;
     pennon_sink sink = {.struct_size = sizeof sink, .path = a->options[OPT_OUTPUT].set ? a->options[OPT_OUTPUT].text : "-"};
     size_t i = 0;
     pennon_error_init(&err);
     if (!format) format = "table";
-    while (i < 5 && strcmp(formats[i], format) != 0) i++;
+    while (i < sizeof formats / sizeof formats[0] && strcmp(formats[i], format) != 0) i++;
     pennon_status st;
     switch (i) {
     case 0: st = write_table(call, stream, &sink, &err); break;
-    case 1: st = write_csv(call, stream, &sink, &err); break;
+    case 1:
+    case 5: st = write_csv(call, i == 5 ? '\t' : ',', stream, &sink, &err); break;
     case 2: st = write_json(call, stream, &sink, &err); break;
     case 3:
     case 4: st = write_ipc(call, i == 4, stream, &sink, &err); break;
     default:
         if (stream->release) stream->release(stream);
-        return usage_error("--format takes table, csv, jsonl or arrow, not '%s'", format);
+        return usage_error("--format takes table, csv, tsv, jsonl, arrow or arrow-file, not '%s'", format);
     }
     /* A reader that closed its end has what it wanted. */
     bool closed = st == PENNON_IO && err.os_errno == EPIPE;
@@ -207,6 +210,11 @@ void progress_begin(pennon_call *call, const char *what)
     p->shown = p->start;
     call->progress = show_progress;
     call->progress_ctx = p;
+}
+
+void progress_hide(void)
+{
+    if (isatty(STDERR_FILENO)) fputs("\r\x1b[K", stderr);
 }
 
 void progress_end(pennon_call *call)

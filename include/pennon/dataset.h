@@ -143,13 +143,45 @@ PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_data_stats(pennon_data
 
 /* ---- verify ---- */
 
-/* One fault. `finding` is valid during the call: message, file, column, page, offset. */
+/* One fault. `finding` is valid during the call: message, uri, version, file, column, page, offset. */
 typedef void (*pennon_finding_fn)(void *ctx, const pennon_error *finding);
-/* Walk every byte of the version: manifest, files, pages, values, UTF-8, deletion files, row ids, counts. Faults go to `finding` and do not stop the
- * walk; *n_findings counts them. Fails only on what is no fault of the data (I/O, cancel, budget). */
-PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_verify(pennon_dataset *ds, const pennon_call *call,
-                                                                 pennon_finding_fn finding, void *ctx, uint64_t *n_findings,
-                                                                 pennon_error *err);
+
+enum {
+    PENNON_VERIFY_VERSION = 0, /* the version of the handle */
+    PENNON_VERIFY_BRANCH = 1,  /* every version of its branch */
+    PENNON_VERIFY_ALL = 2      /* every version of every branch, and the tags */
+};
+
+typedef struct pennon_verify_options {
+    size_t struct_size;
+    const pennon_call *call;   /* progress: bytes of data files, the total grows with each version */
+    int32_t scope;             /* PENNON_VERIFY_; of a single data file not used */
+    pennon_finding_fn finding; /* may be NULL */
+    void *ctx;
+} pennon_verify_options;
+
+PENNON_EXPORT void pennon_verify_options_init(pennon_verify_options *options);
+
+/* What was looked at; what several versions share counts once. The caller sets struct_size. */
+typedef struct pennon_verify_counts {
+    size_t struct_size;
+    uint64_t findings;
+    uint64_t branches; /* with main */
+    uint64_t tags;
+    uint64_t versions;
+    uint64_t fragments;
+    uint64_t data_files;
+    uint64_t deletion_files;
+    uint64_t pages;
+    uint64_t rows;  /* of data files, deleted ones too */
+    uint64_t bytes; /* of data files */
+} pennon_verify_counts;
+
+/* Walk every byte: manifests, transactions, tags and branches, data files with their pages and values, UTF-8, deletion files, row ids, counts, index
+ * folders. Each fault goes to `finding` once and does not stop the walk. The work is bounded by the bytes there are. `counts` (may be NULL) is filled on
+ * failure too. Fails only on what is no fault of the data (I/O, cancel, budget). */
+PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_verify(pennon_dataset *ds, const pennon_verify_options *options,
+                                                                 pennon_verify_counts *counts, pennon_error *err);
 
 #ifdef __cplusplus
 }

@@ -44,8 +44,9 @@ PENNON_EXPORT PENNON_CHECKED pennon_status pennon_file_take(pennon_file *file, s
 /* Bytes of a global buffer; free with pennon_bytes_free. */
 PENNON_EXPORT PENNON_CHECKED pennon_status pennon_file_global_buffer(pennon_file *file, const pennon_call *call, uint32_t index,
                                                                      void **out, size_t *size, pennon_error *err);
-PENNON_EXPORT PENNON_CHECKED pennon_status pennon_file_verify(pennon_file *file, const pennon_call *call, pennon_finding_fn finding,
-                                                              void *ctx, uint64_t *n_findings, pennon_error *err);
+/* As pennon_dataset_verify, of one file. */
+PENNON_EXPORT PENNON_CHECKED pennon_status pennon_file_verify(pennon_file *file, const pennon_verify_options *options,
+                                                              pennon_verify_counts *counts, pennon_error *err);
 
 typedef struct pennon_file_writer_options {
     size_t struct_size;

@@ -67,12 +67,16 @@ typedef struct pennon_error {
     char *message;    /* what was wrong, with the value, and what to do; never NULL after a failure */
     char *uri;        /* dataset or object, or NULL */
     uint64_t version; /* dataset version, or 0 */
-    char *file;       /* file inside the dataset, or NULL */
+    char *file;       /* the file, or NULL: see below */
     int64_t column;   /* column number in the file, or PENNON_NOWHERE */
     int64_t page;     /* page number in the column, or PENNON_NOWHERE */
     int64_t offset;   /* byte offset in the file, or PENNON_NOWHERE */
     int32_t os_errno; /* errno of the failed system call, or 0 */
 } pennon_error;
+
+/* pennon_error.file: what lies in the dataset that a call was about is named by its path below the dataset's folder, "data/x.lance",
+ * "_versions/1.manifest", of a branch "tree/b/data/x.lance". Any other file, and a file that was opened or written by itself, is named by its
+ * absolute path, or by its URI in stores that are no file system ("memory://x/y.lance"). */
 
 /* Set `err` to "no error". Must not be called on an object that owns texts (use pennon_error_clear). */
 PENNON_EXPORT void pennon_error_init(pennon_error *err);

@@ -85,6 +85,17 @@ char *text_dup(const char *text)
     return copy;
 }
 
+char *text_join(const char *a, const char *b)
+{
+    size_t first = strlen(a), second = strlen(b) + 1;
+    char *copy = malloc(first + second);
+    if (copy) {
+        memcpy(copy, a, first);
+        memcpy(copy + first, b, second);
+    }
+    return copy;
+}
+
 void *bytes_dup(const void *bytes, size_t n)
 {
     void *copy = malloc(n ? n : 1);

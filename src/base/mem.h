@@ -38,6 +38,7 @@ pennon_status mem_grow(struct mem *m, void *items, size_t *cap, size_t n, size_t
 
 /* Texts that leave the library in pennon_string_free form (not accounted; C library heap). */
 char *text_dup(const char *text);
+char *text_join(const char *a, const char *b); /* one behind the other */
 /* The same for bytes (pennon_bytes_free); NULL without memory. Never NULL for n = 0. */
 void *bytes_dup(const void *bytes, size_t n);
 

@@ -134,6 +134,7 @@ static pennon_status open_at(const struct call *c, const char *uri, const pennon
     s = NULL;
 done:
     snapshot_release(s);
+    st = table_error(&at, st, err);
     table_location_free(c->mem, &at);
     return st == PENNON_OK ? st : error_where(err, uri, NULL, PENNON_NOWHERE, PENNON_NOWHERE, PENNON_NOWHERE);
 }
@@ -171,6 +172,7 @@ pennon_status pennon_dataset_latest_version(pennon_dataset *ds, const pennon_cal
         bool v2;
         dataset_get(ds, &s, NULL);
         st = latest_version(&a.c, &s->at, version, &v2, a.err);
+        st = table_error(&s->at, st, a.err);
         snapshot_release(s);
     }
     return api_end(&a, st, err);
@@ -186,6 +188,7 @@ pennon_status pennon_dataset_refresh(pennon_dataset *ds, const pennon_call *call
         dataset_get(ds, &s, NULL);
         st = snapshot_open(&a.c, &s->at, &ref, &ds->external, &now, a.err);
         if (st == PENNON_OK) dataset_move(ds, now);
+        st = table_error(&s->at, st, a.err);
         snapshot_release(s);
     }
     return api_end(&a, st, err);
@@ -213,6 +216,7 @@ pennon_status pennon_dataset_schema(pennon_dataset *ds, struct ArrowSchema *out,
         struct snapshot *s;
         dataset_get(ds, &s, NULL);
         st = schema_to_arrow(s->schema, SCHEMA_VIEW_TABLE, BLOB_AS_DESCRIPTOR, ds->mem, out, a.err);
+        st = table_error(&s->at, st, a.err);
         snapshot_release(s);
     }
     return api_end(&a, st, err);
@@ -229,6 +233,7 @@ pennon_status pennon_dataset_count_rows(pennon_dataset *ds, const pennon_call *c
         dataset_get(ds, &s, &fc);
         st = count_live_rows(&a.c, s, fc, rows, a.err);
         file_cache_release(fc);
+        st = table_error(&s->at, st, a.err);
         snapshot_release(s);
     }
     return api_end(&a, st, err);
@@ -331,6 +336,7 @@ pennon_status pennon_scan(pennon_dataset *ds, const pennon_scan_options *options
         dataset_get(ds, &s, &fc);
         st = scan_dataset(&a.c, s, fc, &o, out, a.err);
         file_cache_release(fc);
+        st = table_error(&s->at, st, a.err);
         snapshot_release(s);
     }
     return api_end(&a, st, err);
@@ -412,6 +418,7 @@ pennon_status pennon_dataset_take(pennon_dataset *ds, int32_t selector, size_t n
         dataset_get(ds, &s, &fc);
         st = take_rows(&a.c, s, fc, selector, n, rows, &o, out, a.err);
         file_cache_release(fc);
+        st = table_error(&s->at, st, a.err);
         snapshot_release(s);
     }
     return api_end(&a, st, err);
@@ -444,7 +451,7 @@ static pennon_status range_next(void *ctx, struct ArrowArray *out, pennon_error 
     TRY(take_places(&t->c, t->s, t->fc, t->plan, places, (size_t)(end - start), out, err));
 done:
     mem_free(t->c.mem, offsets);
-    return st;
+    return table_error(&t->s->at, st, err);
 }
 
 static void range_free(void *ctx)
@@ -485,7 +492,10 @@ static pennon_status open_ranges(const struct call *c, pennon_dataset *ds, size_
     st = stream_new(&schema, range_next, range_free, t, m, out, err);
     t = NULL;
 done:
-    if (t) range_free(t);
+    if (t) {
+        st = table_error(&t->s->at, st, err);
+        range_free(t);
+    }
     return st;
 }
 

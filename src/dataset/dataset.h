@@ -55,6 +55,12 @@ pennon_status blob_option(int32_t value, enum blob_handling *out, pennon_error *
 /* STORAGE_ value of a version text ("2.0", "2.1", "2.2", "stable"); INVALID_ARGUMENT, or NOT_SUPPORTED by name. */
 pennon_status storage_version_of(const char *text, uint32_t *out, pennon_error *err) CHECKED;
 
+/* Frame of a verify call: options, the size of `counts` (may be NULL) which is emptied, the running call. */
+pennon_status verify_begin(struct api *a, const pennon_verify_options *given, pennon_verify_options *o,
+                           pennon_verify_counts *counts, const void *handle, const char *what) CHECKED;
+/* As many bytes as the caller's struct has. `to` NULL: nothing. */
+void verify_counts_out(const pennon_verify_counts *from, pennon_verify_counts *to);
+
 /* Leave the text to the caller (pennon_string_free). */
 pennon_status text_out(struct buf *b, char **out, pennon_error *err) CHECKED;
 

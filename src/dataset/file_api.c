@@ -451,25 +451,30 @@ pennon_status pennon_file_info_json(pennon_file *f, const pennon_call *call, cha
 }
 
 struct counted_finding {
-    pennon_finding_fn finding;
-    void *ctx;
-    uint64_t n;
+    const pennon_verify_options *o;
+    pennon_verify_counts counts;
 };
 
 static void count_finding(void *ctx, const pennon_error *finding)
 {
     struct counted_finding *f = ctx;
-    f->n++;
-    if (f->finding) f->finding(f->ctx, finding);
+    f->counts.findings++;
+    if (f->o->finding) f->o->finding(f->o->ctx, finding);
 }
 
-pennon_status pennon_file_verify(pennon_file *f, const pennon_call *call, pennon_finding_fn finding, void *ctx,
-                                 uint64_t *n_findings, pennon_error *err)
+pennon_status pennon_file_verify(pennon_file *f, const pennon_verify_options *options, pennon_verify_counts *counts,
+                                 pennon_error *err)
 {
     struct api a;
-    struct counted_finding counted = {finding, ctx, 0};
-    pennon_status st = api_begin(&a, call, f, "file");
-    if (st == PENNON_OK) st = file_verify(&a.c, f->reader, NULL, NULL, count_finding, &counted, a.err);
-    if (n_findings) *n_findings = counted.n;
+    pennon_verify_options o;
+    struct counted_finding counted = {.o = &o};
+    struct file_verified did = {0};
+    pennon_status st = verify_begin(&a, options, &o, counts, f, "file");
+    if (st == PENNON_OK) st = file_verify(&a.c, f->reader, NULL, NULL, count_finding, &counted, &did, a.err);
+    counted.counts.data_files = 1;
+    counted.counts.pages = did.pages;
+    counted.counts.rows = did.rows;
+    counted.counts.bytes = did.bytes;
+    verify_counts_out(&counted.counts, counts);
     return api_end(&a, st, err);
 }

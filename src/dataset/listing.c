@@ -314,6 +314,7 @@ static pennon_status list(pennon_dataset *ds, const pennon_call *call, const cha
         st = listing_begin(&l, &a.c, type, a.err);
         if (st == PENNON_OK) st = fill(&l, ds, s, a.err);
         st = listing_end(&l, st, out, a.err);
+        st = table_error(&s->at, st, a.err);
         snapshot_release(s);
     }
     return api_end(&a, st, err);
@@ -492,6 +493,7 @@ pennon_status pennon_dataset_info_json(pennon_dataset *ds, const pennon_call *ca
         dataset_get(ds, &s, NULL);
         st = info(&a.c, s, &b, a.err);
         if (st == PENNON_OK) st = text_out(&b, out, a.err);
+        st = table_error(&s->at, st, a.err);
         snapshot_release(s);
         buf_free(&b);
     }
@@ -549,6 +551,7 @@ pennon_status pennon_dataset_schema_json(pennon_dataset *ds, char **out, pennon_
         }
         if (st == PENNON_OK) st = buf_printf(&b, a.err, "]");
         if (st == PENNON_OK) st = text_out(&b, out, a.err);
+        st = table_error(&s->at, st, a.err);
         snapshot_release(s);
         buf_free(&b);
     }

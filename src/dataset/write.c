@@ -446,6 +446,7 @@ pennon_status dataset_write(struct call *c, const struct table_location *at, str
     TRY(run_write(&w, data, out, err));
 done:
     writing_end(&w);
+    st = table_error(at, st, err);
     return st == PENNON_OK ? st : error_where(err, at->uri, NULL, PENNON_NOWHERE, PENNON_NOWHERE, PENNON_NOWHERE);
 }
 

@@ -1082,6 +1082,21 @@ pennon_status array20_read_lists(struct array20_read *r, bool large, struct laye
 
 /* ---- description ---- */
 
+bool array20_is_uniform(const struct array20 *a)
+{
+    bool uniform = a->all_null || a->text == TEXT_NONE || (a->text == TEXT_FIXED && a->text_width == 0);
+    for (unsigned k = 0; k < STREAMS && uniform && !a->all_null; k++)
+        uniform = a->streams[k].form == STREAM_NONE || a->streams[k].scale == 0;
+    return uniform;
+}
+
+bool array20_is_framed(const struct array20 *a)
+{
+    bool framed = a->text_scheme != GENERAL_NONE;
+    for (unsigned k = 0; k < STREAMS && !framed; k++) framed = a->streams[k].scheme != GENERAL_NONE;
+    return framed && !a->all_null;
+}
+
 static pennon_status describe_stream(const struct stream *s, struct buf *out, pennon_error *err)
 {
     static const char *const forms[] = {"nothing", "flat", "bit packed", "bit packed groups"};

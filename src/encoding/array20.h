@@ -56,6 +56,10 @@ void array20_free(struct array20 *a); /* NULL is allowed */
 bool array20_is_list(const struct array20 *a);
 /* List offsets: items that the lists of the page hold. */
 uint64_t array20_list_items(const struct array20 *a);
+/* Are all rows the same, so that the page's bytes say nothing of their number? */
+bool array20_is_uniform(const struct array20 *a);
+/* Is a part of the page one compressed frame, which every read decompresses as a whole? */
+bool array20_is_framed(const struct array20 *a);
 /* "nullable(some, flat(32))"; for inspection. */
 pennon_status array20_describe(const struct array20 *a, struct buf *out, pennon_error *err) CHECKED;
 

@@ -272,6 +272,12 @@ done:
 
 /* ---- description ---- */
 
+bool page_is_uniform(const struct page *p)
+{
+    /* Buffers beside that of the value are levels, which have bytes for each row. */
+    return p->kind == PAGE_CONSTANT && p->n_buffers <= 1;
+}
+
 static pennon_status describe_kinds(const struct layer_kinds *k, struct buf *out, pennon_error *err)
 {
     static const char *const names[] = {

@@ -217,6 +217,8 @@ void page_plan_free(struct page_plan *plan);
 pennon_status page_decode(const struct page *p, const struct page_plan *plan, const struct bytes *bytes, struct leaf_out *o,
                           pennon_error *err) CHECKED;
 
+/* Are all rows the same, so that the page's bytes say nothing of their number? Known once the page is open. */
+bool page_is_uniform(const struct page *p);
 /* What the page is, as text ("mini-block: fsst, levels rep+def, 12 chunks"); for inspection. */
 pennon_status page_describe(const struct page *p, struct buf *out, pennon_error *err) CHECKED;
 

@@ -337,7 +337,7 @@ static pennon_status scan_next(void *ctx, struct ArrowArray *out, pennon_error *
         }
         s->done_rows += j->rows.end - j->rows.start;
         job_free(j);
-        if (st != PENNON_OK) return st;
+        if (st != PENNON_OK) return table_error(&s->snapshot->at, st, err);
         call_progress(&s->call, s->done_rows, s->total_rows);
         if (rows) return PENNON_OK;
     }

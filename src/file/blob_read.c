@@ -201,6 +201,13 @@ done:
     return st;
 }
 
+/* Its last name, for messages: the error says where it lies. */
+static const char *object_name(const struct object *o)
+{
+    const char *slash = strrchr(o->path, '/');
+    return slash ? slash + 1 : o->path;
+}
+
 static pennon_status measure(const struct blobs *b, struct object *o, pennon_error *err)
 {
     pennon_object_info info;
@@ -210,8 +217,8 @@ static pennon_status measure(const struct blobs *b, struct object *o, pennon_err
     }
     pennon_status st = store_head(b->c, o->store, o->path, &info, err);
     if (st == PENNON_NOT_FOUND && o->pieces->place == PLACE_SIDECAR) {
-        st = error_set(err, PENNON_CORRUPT, "the blob file '%s' is missing", o->path);
-        (void)error_where(err, NULL, o->path, PENNON_NOWHERE, PENNON_NOWHERE, PENNON_NOWHERE);
+        st = error_set(err, PENNON_CORRUPT, "the blob file '%s' is missing", object_name(o));
+        (void)store_error(o->store, o->path, PENNON_NOWHERE, PENNON_NOWHERE, PENNON_NOWHERE, err);
     }
     if (st == PENNON_OK) o->size = info.size;
     return st;
@@ -227,8 +234,8 @@ static pennon_status check_ranges(const struct blobs *b, const struct object *o,
         (void)error_set(err, PENNON_CORRUPT,
                         "column '%s', row %" PRIu64 " of the batch: a blob of %" PRIu64 " bytes at %" PRIu64
                         " of '%s', which has %" PRIu64,
-                        b->field->name, one->row, one->size, one->offset, o->path, o->size);
-        return error_where(err, NULL, o->path, PENNON_NOWHERE, PENNON_NOWHERE, PENNON_NOWHERE);
+                        b->field->name, one->row, one->size, one->offset, object_name(o), o->size);
+        return store_error(o->store, o->path, PENNON_NOWHERE, PENNON_NOWHERE, PENNON_NOWHERE, err);
     }
     return PENNON_OK;
 }
@@ -428,7 +435,7 @@ static bool told_before(struct blob_check *k, const struct piece *one)
 
 static void tell(struct blob_check *k, pennon_error *err)
 {
-    (void)error_where(err, NULL, k->r->path, PENNON_NOWHERE, PENNON_NOWHERE, PENNON_NOWHERE);
+    (void)file_where(k->r, err->code, PENNON_NOWHERE, PENNON_NOWHERE, PENNON_NOWHERE, err);
     k->finding(k->ctx, err);
     k->n_findings++;
     pennon_error_clear(err);
@@ -439,9 +446,9 @@ static pennon_status check_whole(const struct object *o, pennon_error *err)
 {
     for (size_t i = 0; i < o->n; i++) {
         if (!o->pieces[i].whole || o->pieces[i].size == o->size) continue;
-        (void)error_set(err, PENNON_CORRUPT, "the blob file '%s' has %" PRIu64 " bytes where its row says %" PRIu64, o->path,
+        (void)error_set(err, PENNON_CORRUPT, "the blob file '%s' has %" PRIu64 " bytes where its row says %" PRIu64, object_name(o),
                         o->size, o->pieces[i].size);
-        return error_where(err, NULL, o->path, PENNON_NOWHERE, PENNON_NOWHERE, PENNON_NOWHERE);
+        return store_error(o->store, o->path, PENNON_NOWHERE, PENNON_NOWHERE, PENNON_NOWHERE, err);
     }
     return PENNON_OK;
 }

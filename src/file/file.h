@@ -27,6 +27,8 @@ uint32_t file_reader_columns(const struct file_reader *r);
 uint64_t file_reader_size(const struct file_reader *r);
 /* Schema in the file itself (0.1 files need not have one: NOT_SUPPORTED); borrowed. */
 pennon_status file_reader_schema(const struct call *c, struct file_reader *r, const struct schema **out, pennon_error *err) CHECKED;
+/* Put the file into a failure. */
+pennon_status file_reader_error(const struct file_reader *r, pennon_status st, pennon_error *err);
 uint32_t file_reader_global_buffers(const struct file_reader *r);
 pennon_status file_reader_global_buffer(const struct call *c, struct file_reader *r, uint32_t i, struct block **out,
                                         pennon_error *err) CHECKED;
@@ -71,11 +73,23 @@ pennon_status file_column_stats(const struct call *c, struct file_reader *r, uin
                                 pennon_error *err) CHECKED;
 /* The whole file as a JSON text: version, rows, schema, columns, pages, encodings, buffers. */
 pennon_status file_inspect_json(const struct call *c, struct file_reader *r, struct buf *out, pennon_error *err) CHECKED;
-/* Walk every byte: structure, pages, values, sidecars of blobs. Calls `finding` for each fault (message, column, page, offset) and goes on; fails only
- * on I/O. External blobs are looked for through `external`, which may be NULL: then they are not looked for. */
+/* Walk every byte: structure, places, pages, values, sidecars of blobs. Calls `finding` for each fault (message, column, page, offset) and goes on; fails
+ * only on I/O. Rows that no bytes tell apart (a page of one value) are looked at and not walked: the work is bounded by the bytes of the file. External
+ * blobs are looked for through `external`, which may be NULL: then they are not looked for. Progress: rows of fields. Adds to *counts. */
 typedef void (*finding_fn)(void *ctx, const pennon_error *finding);
+struct file_verified {
+    uint64_t pages;
+    uint64_t rows;
+    uint64_t bytes;
+};
 pennon_status file_verify(const struct call *c, struct file_reader *r, blob_locate_fn external, void *external_ctx,
-                          finding_fn finding, void *ctx, pennon_error *err) CHECKED;
+                          finding_fn finding, void *ctx, struct file_verified *counts, pennon_error *err) CHECKED;
+/* How the rows between two page ends are walked. SAME: no bytes tell them apart, each is like the first; FRAME: a read of any of them decompresses
+ * all. */
+enum stretch_kind { STRETCH_PLAIN, STRETCH_SAME, STRETCH_FRAME };
+/* The stretch from row `at` to the next end of a page of the projection's columns. What cannot be told is PLAIN. */
+pennon_status file_stretch(const struct call *c, struct file_reader *r, const struct file_projection *p, uint64_t at, uint64_t *end,
+                           enum stretch_kind *kind, pennon_error *err) CHECKED;
 
 /* ---- writing ---- */
 

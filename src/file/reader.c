@@ -24,7 +24,7 @@
 pennon_status file_where(const struct file_reader *r, pennon_status st, int64_t column, int64_t page, int64_t offset,
                          pennon_error *err)
 {
-    return st == PENNON_OK ? st : error_where(err, NULL, r->path, column, page, offset);
+    return st == PENNON_OK ? st : store_error(r->store, r->path, column, page, offset, err);
 }
 
 struct bytes file_tail_view(const struct file_reader *r, uint64_t offset, uint64_t size)
@@ -286,6 +286,11 @@ void file_reader_release(struct file_reader *r)
     mem_free(m, r->path);
     mem_free(m, r);
     mem_release(m);
+}
+
+pennon_status file_reader_error(const struct file_reader *r, pennon_status st, pennon_error *err)
+{
+    return file_where(r, st, PENNON_NOWHERE, PENNON_NOWHERE, PENNON_NOWHERE, err);
 }
 
 uint64_t file_reader_rows(const struct file_reader *r) { return r->rows; }

@@ -705,7 +705,9 @@ pennon_status local_store_new(pennon_runtime *rt, const char *root, pennon_store
                                                .parallel_reads = IO_THREADS};
     pennon_status st = PENNON_OK;
     struct mem *m = runtime_base_mem(rt);
-    struct local *l;
+    struct local *l = NULL;
+    char *own = NULL;
+    TRY_NEW(own, mem_strdup(m, strcmp(root, "/") == 0 ? "" : root, err));
     TRY_NEW(l, mem_calloc(m, 1, sizeof *l, err));
     l->mem = mem_retain(m);
     l->max_files = runtime_max_open_files(rt);
@@ -714,8 +716,11 @@ pennon_status local_store_new(pennon_runtime *rt, const char *root, pennon_store
     TRY_NEW(l->io, pool_new(m, IO_THREADS, err));
     TRY_NEW(l->rings, uring_rings_new(m, err));
     TRY(store_wrap(m, &vtable, l, "", out, err));
+    (*out)->root = own;
+    own = NULL;
     l = NULL;
 done:
+    mem_free(m, own);
     if (l) local_free(l);
     return st;
 }

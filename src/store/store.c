@@ -38,6 +38,7 @@ void pennon_store_free(pennon_store *store)
     if (!store || atomic_fetch_sub_explicit(&store->refs, 1, memory_order_acq_rel) != 1) return;
     store->vtable.free(store->self);
     struct mem *m = store->mem;
+    mem_free(m, store->root);
     mem_free(m, store);
     mem_release(m);
 }
@@ -75,10 +76,21 @@ pennon_status store_path_check(const char *path, pennon_error *err)
     return PENNON_OK;
 }
 
-/* Put the path into a failure. */
-static pennon_status at_path(pennon_status st, const char *path, pennon_error *err)
+pennon_status store_error(const pennon_store *store, const char *path, int64_t column, int64_t page, int64_t offset,
+                          pennon_error *err)
 {
-    return st == PENNON_OK ? st : error_where(err, NULL, path, PENNON_NOWHERE, PENNON_NOWHERE, PENNON_NOWHERE);
+    if (!err->file) {
+        char *rest = text_join(store->scheme[0] ? "://" : "/", path);
+        err->file = rest ? text_join(store->root ? store->root : store->scheme, rest) : NULL;
+        pennon_string_free(rest);
+    }
+    return error_where(err, NULL, NULL, column, page, offset);
+}
+
+/* Put the path into a failure. */
+static pennon_status at_path(const pennon_store *s, pennon_status st, const char *path, pennon_error *err)
+{
+    return st == PENNON_OK ? st : store_error(s, path, PENNON_NOWHERE, PENNON_NOWHERE, PENNON_NOWHERE, err);
 }
 
 /* ---- reads ---- */
@@ -149,7 +161,7 @@ pennon_status store_read_begin(const struct call *c, pennon_store *s, const char
     atomic_fetch_add_explicit(&s->requests, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&s->ranges, n, memory_order_relaxed);
     atomic_fetch_add_explicit(&s->bytes_read, bytes, memory_order_relaxed);
-    pennon_status st = at_path(s->vtable.read_start(s->self, path, n, ranges, read_done, r, err), path, err);
+    pennon_status st = at_path(s, s->vtable.read_start(s->self, path, n, ranges, read_done, r, err), path, err);
     if (st != PENNON_OK) {
         read_free(r);
         return st;
@@ -191,7 +203,7 @@ pennon_status store_read_end(const struct call *c, struct store_read *r, pennon_
     if (stop == PENNON_OK && st != PENNON_OK) {
         if (r->error.code == PENNON_OK) (void)error_set(&r->error, st, "the store failed without a reason");
         (void)error_move(err, &r->error);
-        st = at_path(st, r->path, err);
+        st = at_path(r->store, st, r->path, err);
     }
     read_free(r);
     return st;
@@ -213,7 +225,7 @@ pennon_status store_head(const struct call *c, pennon_store *s, const char *path
     TRY_RETURN(call_check(c, err));
     TRY_RETURN(store_path_check(path, err));
     *out = (pennon_object_info){0};
-    return at_path(s->vtable.head(s->self, path, out, err), path, err);
+    return at_path(s, s->vtable.head(s->self, path, out, err), path, err);
 }
 
 pennon_status store_put(const struct call *c, pennon_store *s, const char *path, struct bytes body, uint32_t flags,
@@ -224,7 +236,7 @@ pennon_status store_put(const struct call *c, pennon_store *s, const char *path,
     if (flags & ~(uint32_t)(PENNON_PUT_IF_ABSENT | PENNON_PUT_SYNC))
         return error_set(err, PENNON_INVALID_ARGUMENT, "put flags %u", flags);
     atomic_fetch_add_explicit(&s->bytes_written, body.size, memory_order_relaxed);
-    return at_path(s->vtable.put(s->self, path, body.data, body.size, flags, err), path, err);
+    return at_path(s, s->vtable.put(s->self, path, body.data, body.size, flags, err), path, err);
 }
 
 pennon_status store_list(const struct call *c, pennon_store *s, const char *prefix, bool recursive, pennon_list_fn fn, void *ctx,
@@ -232,14 +244,14 @@ pennon_status store_list(const struct call *c, pennon_store *s, const char *pref
 {
     TRY_RETURN(call_check(c, err));
     if (prefix[0]) TRY_RETURN(store_path_check(prefix, err));
-    return at_path(s->vtable.list(s->self, prefix, recursive, fn, ctx, err), prefix, err);
+    return at_path(s, s->vtable.list(s->self, prefix, recursive, fn, ctx, err), prefix, err);
 }
 
 pennon_status store_delete(const struct call *c, pennon_store *s, const char *path, pennon_error *err)
 {
     TRY_RETURN(call_check(c, err));
     TRY_RETURN(store_path_check(path, err));
-    return at_path(s->vtable.remove(s->self, path, err), path, err);
+    return at_path(s, s->vtable.remove(s->self, path, err), path, err);
 }
 
 pennon_status store_copy(const struct call *c, pennon_store *s, const char *from, const char *to, pennon_error *err)
@@ -247,7 +259,7 @@ pennon_status store_copy(const struct call *c, pennon_store *s, const char *from
     TRY_RETURN(call_check(c, err));
     TRY_RETURN(store_path_check(from, err));
     TRY_RETURN(store_path_check(to, err));
-    return at_path(s->vtable.copy(s->self, from, to, err), from, err);
+    return at_path(s, s->vtable.copy(s->self, from, to, err), from, err);
 }
 
 pennon_status store_get(const struct call *c, pennon_store *s, const char *path, uint64_t max, struct block **out,
@@ -258,7 +270,7 @@ pennon_status store_get(const struct call *c, pennon_store *s, const char *path,
     if (info.size > max || info.size > (uint64_t)PTRDIFF_MAX) {
         (void)error_set(err, PENNON_OVER_BUDGET, "an object of %" PRIu64 " bytes where at most %" PRIu64 " are read", info.size,
                         max);
-        return at_path(err->code, path, err);
+        return at_path(s, err->code, path, err);
     }
     struct block *b = block_new(c->mem, (size_t)info.size, err);
     if (!b) return err->code;
@@ -318,7 +330,7 @@ pennon_status store_writer_open(const struct call *c, pennon_store *s, const cha
     w->store = s;
     pennon_store_retain(s);
     TRY_NEW(w->path, mem_strdup(w->mem, path, err));
-    TRY(at_path(s->vtable.writer_open(s->self, path, &w->inner, err), path, err));
+    TRY(at_path(s, s->vtable.writer_open(s->self, path, &w->inner, err), path, err));
     *out = w;
     w = NULL;
 done:
@@ -342,7 +354,7 @@ static pennon_status writer_flush(struct store_writer *w, pennon_error *err)
     if (w->gather.size == 0) return PENNON_OK;
     pennon_status st = w->store->vtable.writer_write(w->store->self, w->inner, w->gather.data, w->gather.size, err);
     w->gather.size = 0;
-    return at_path(st, w->path, err);
+    return at_path(w->store, st, w->path, err);
 }
 
 pennon_status store_writer_write(struct store_writer *w, const void *bytes, size_t n, pennon_error *err)
@@ -351,7 +363,7 @@ pennon_status store_writer_write(struct store_writer *w, const void *bytes, size
     atomic_fetch_add_explicit(&w->store->bytes_written, n, memory_order_relaxed);
     if (n >= GATHER_BYTES) {
         TRY_RETURN(writer_flush(w, err));
-        return at_path(w->store->vtable.writer_write(w->store->self, w->inner, bytes, n, err), w->path, err);
+        return at_path(w->store, w->store->vtable.writer_write(w->store->self, w->inner, bytes, n, err), w->path, err);
     }
     if (w->gather.size + n > GATHER_BYTES) TRY_RETURN(writer_flush(w, err));
     return buf_append(&w->gather, bytes, n, err);
@@ -368,7 +380,7 @@ pennon_status store_writer_finish(const struct call *c, struct store_writer *w, 
         return st;
     }
     uint32_t flags = c->durability == PENNON_DURABILITY_FULL ? PENNON_PUT_SYNC : 0;
-    st = at_path(w->store->vtable.writer_finish(w->store->self, w->inner, flags, err), w->path, err);
+    st = at_path(w->store, w->store->vtable.writer_finish(w->store->self, w->inner, flags, err), w->path, err);
     writer_free(w);
     return st;
 }

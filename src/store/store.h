@@ -24,7 +24,11 @@ char *store_uri(struct mem *m, const pennon_store *store, const char *path, penn
 /* Do both stores hold the same objects? */
 bool store_same(const pennon_store *a, const pennon_store *b);
 
-/* ---- calls; errors carry the path in err->file ---- */
+/* Fill the places of an error that are still unknown; the file as store_uri has it. Returns err->code. */
+pennon_status store_error(const pennon_store *store, const char *path, int64_t column, int64_t page, int64_t offset,
+                          pennon_error *err);
+
+/* ---- calls; errors carry the URI of the path in err->file ---- */
 
 pennon_status store_head(const struct call *c, pennon_store *s, const char *path, pennon_object_info *out,
                          pennon_error *err) CHECKED;

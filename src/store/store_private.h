@@ -12,6 +12,7 @@ struct pennon_store {
     void *self;
     struct mem *mem;    /* retained */
     const char *scheme; /* static: "", "memory", "custom" */
+    char *root;         /* of local stores: the folder without a slash at its end, "" for the whole file system; NULL = not local */
     _Atomic(uint32_t) refs;
     _Atomic(uint64_t) requests, ranges, bytes_read, bytes_written;
 };

@@ -152,7 +152,7 @@ char *store_join(struct mem *m, const char *base, const char *name, pennon_error
 
 char *store_uri(struct mem *m, const pennon_store *store, const char *path, pennon_error *err)
 {
-    if (store->scheme[0] == '\0') return mem_printf(m, err, "/%s", path);
+    if (store->scheme[0] == '\0') return mem_printf(m, err, "%s/%s", store->root ? store->root : "", path);
     return mem_printf(m, err, "%s://%s", store->scheme, path);
 }
 

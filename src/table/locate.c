@@ -42,6 +42,20 @@ done:
     return st;
 }
 
+pennon_status table_error(const struct table_location *at, pennon_status st, pennon_error *err)
+{
+    if (st == PENNON_OK || err->file == NULL || at->uri == NULL) return st;
+    size_t n = strlen(at->uri);
+    /* A branch lies in tree/ of its table. */
+    if (at->branch != NULL) {
+        size_t below = strlen("/" TREE) + strlen(at->branch);
+        n = n > below && strcmp(at->uri + n - below + strlen("/" TREE), at->branch) == 0 ? n - below : n;
+    }
+    if (strncmp(err->file, at->uri, n) == 0 && err->file[n] == '/' && err->file[n + 1] != '\0')
+        memmove(err->file, err->file + n + 1, strlen(err->file + n + 1) + 1);
+    return st;
+}
+
 static bool note_any(void *ctx, const pennon_object_info *info)
 {
     struct manifest_name name;
@@ -371,6 +385,33 @@ done:
     buf_free(&escaped);
     mem_free(c->mem, folder);
     mem_free(c->mem, base);
+    return st;
+}
+
+pennon_status index_locate(const struct call *c, struct snapshot *s, const struct index_metadata_message *index, const char *name,
+                           pennon_store **store, char **path, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    char *base = NULL, uuid[37];
+    uint32_t place = NO_BASE;
+    *store = NULL;
+    *path = NULL;
+    CHECK_FILE(index->uuid != NULL && index->uuid->uuid.size == 16, "an index without a UUID");
+    CHECK_FILE(name == NULL || literal_safe(name), "an index file '%.256s', which leads out of its folder", name);
+    if (index->has_base_id) {
+        place = snapshot_find_base(s, index->base_id);
+        CHECK_FILE(place != NO_BASE, "an index under base %u, which the table does not have", index->base_id);
+    }
+    uuid_text(index->uuid->uuid.data, uuid);
+    TRY(base_locate(c, s, place, store, &base, err));
+    TRY_NEW(*path, mem_printf(c->mem, err, "%s%s_indices/%s%s%s", base, base[0] != '\0' ? "/" : "", uuid, name != NULL ? "/" : "",
+                              name != NULL ? name : ""));
+done:
+    mem_free(c->mem, base);
+    if (st != PENNON_OK) {
+        pennon_store_free(*store);
+        *store = NULL;
+    }
     return st;
 }
 

@@ -213,7 +213,8 @@ pennon_status fragment_load(struct snapshot *s, const struct fragment *f, pennon
         if (st == PENNON_OK) atomic_store_explicit(&mine->loaded, true, memory_order_release);
     }
     caches_unlock(s);
-    if (st != PENNON_OK) (void)error_where(err, NULL, s->manifest_path, PENNON_NOWHERE, PENNON_NOWHERE, PENNON_NOWHERE);
+    if (st != PENNON_OK && s->at.store != NULL)
+        (void)store_error(s->at.store, s->manifest_path, PENNON_NOWHERE, PENNON_NOWHERE, PENNON_NOWHERE, err);
     return st;
 }
 
@@ -443,7 +444,6 @@ pennon_status snapshot_parse_tail(struct mem *m, struct block *file, uint64_t at
     *out = s;
     s = NULL;
 done:
-    if (st != PENNON_OK) (void)error_where(err, NULL, name, PENNON_NOWHERE, PENNON_NOWHERE, PENNON_NOWHERE);
     snapshot_release(s);
     return st;
 }

@@ -186,33 +186,44 @@ static pennon_status read_ref(const struct call *c, pennon_store *store, const c
     pennon_status st = ref_parse(c->mem, bytes_of(file->data, file->size), tag, out, err);
     block_release(file);
     if (st == PENNON_CORRUPT) (void)error_prefix(err, "%s '%.256s'", tag ? "tag file" : "branch file", path_name(path));
-    if (st != PENNON_OK) (void)error_where(err, NULL, path, PENNON_NOWHERE, PENNON_NOWHERE, PENNON_NOWHERE);
+    if (st != PENNON_OK) (void)store_error(store, path, PENNON_NOWHERE, PENNON_NOWHERE, PENNON_NOWHERE, err);
     return st;
+}
+
+char *ref_path(struct mem *m, const struct table_location *at, bool tag, const char *name, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    char *root = NULL, *path = NULL;
+    struct buf encoded;
+    buf_init(&encoded, m, 1 << 16);
+    TRY_NEW(root, root_path(m, at, err));
+    TRY(encode_name(name, &encoded, err));
+    path = mem_printf(m, err, "%s%s_refs/%s/%s.json", root, root[0] != '\0' ? "/" : "", tag ? "tags" : "branches",
+                      (const char *)encoded.data);
+done:
+    UNUSED(st);
+    buf_free(&encoded);
+    mem_free(m, root);
+    return path;
 }
 
 pennon_status read_tag(const struct call *c, const struct table_location *at, const char *name, struct ref_entry *out,
                        pennon_error *err)
 {
     pennon_status st = PENNON_OK;
-    char *root = NULL, *path = NULL;
-    struct buf encoded;
-    buf_init(&encoded, c->mem, 1 << 16);
+    char *path = NULL;
     if (!tag_name_valid(name)) {
         (void)error_set(err, PENNON_INVALID_ARGUMENT, "'%.256s' is no name of a tag", name);
         st = error_kind(err, "InvalidRef");
         goto done;
     }
-    TRY_NEW(root, root_path(c->mem, at, err));
-    TRY(encode_name(name, &encoded, err));
-    TRY_NEW(path, mem_printf(c->mem, err, "%s%s_refs/tags/%s.json", root, root[0] != '\0' ? "/" : "", (const char *)encoded.data));
+    TRY_NEW(path, ref_path(c->mem, at, true, name, err));
     st = read_ref(c, at->store, path, true, out, err);
     if (st == PENNON_NOT_FOUND) {
         (void)error_set(err, PENNON_NOT_FOUND, "the table '%.512s' has no tag '%.128s'", at->uri, name);
         st = error_kind(err, "RefNotFound");
     }
 done:
-    buf_free(&encoded);
-    mem_free(c->mem, root);
     mem_free(c->mem, path);
     return st;
 }
@@ -252,9 +263,9 @@ static int compare_branches(const void *x, const void *y)
     return strcmp(a->name, b->name);
 }
 
-/* What cannot be read is left out, unless the call itself is over or `whole` asks for all. */
+/* What cannot be read is left out, and told to `fault` when there is one; unless the call itself is over, or `whole` asks for all. */
 static pennon_status read_listed(const struct call *c, const struct table_location *at, const struct names *l, bool tag, bool whole,
-                                 struct ref_entry *entries, size_t *n, pennon_error *err)
+                                 ref_fault_fn fault, void *ctx, struct ref_entry *entries, size_t *n, pennon_error *err)
 {
     for (size_t i = 0; i < l->n; i++) {
         struct ref_entry *e = &entries[*n];
@@ -267,13 +278,19 @@ static pennon_status read_listed(const struct call *c, const struct table_locati
         }
         ref_entry_free(c->mem, e);
         if ((whole || st != PENNON_CORRUPT) && st != PENNON_NOT_FOUND) return st;
-        call_log(c, PENNON_LOG_WARN, "left out: %s", err->message);
+        if (fault != NULL && st == PENNON_CORRUPT) {
+            (void)store_error(at->store, l->paths[i], PENNON_NOWHERE, PENNON_NOWHERE, PENNON_NOWHERE, err);
+            fault(ctx, err);
+        } else {
+            call_log(c, PENNON_LOG_WARN, "left out: %s", err->message);
+        }
+        pennon_error_clear(err);
     }
     return PENNON_OK;
 }
 
-static pennon_status list_refs(const struct call *c, const struct table_location *at, bool tag, bool whole, struct ref_entry **out,
-                               size_t *n, pennon_error *err)
+static pennon_status list_all(const struct call *c, const struct table_location *at, bool tag, bool whole, ref_fault_fn fault,
+                              void *ctx, struct ref_entry **out, size_t *n, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct names l = {.mem = c->mem};
@@ -288,7 +305,7 @@ static pennon_status list_refs(const struct call *c, const struct table_location
     if (st == PENNON_OK && l.st != PENNON_OK) st = error_move(err, &l.err);
     if (st != PENNON_OK) goto done;
     TRY_NEW(entries, mem_calloc(c->mem, l.n, sizeof *entries, err));
-    TRY(read_listed(c, at, &l, tag, whole, entries, &found, err));
+    TRY(read_listed(c, at, &l, tag, whole, fault, ctx, entries, &found, err));
     if (found > 0) qsort(entries, found, sizeof *entries, tag ? compare_tags : compare_branches);
     *out = entries;
     *n = found;
@@ -305,17 +322,23 @@ done:
 
 pennon_status list_tags(const struct call *c, const struct table_location *at, struct ref_entry **out, size_t *n, pennon_error *err)
 {
-    return list_refs(c, at, true, false, out, n, err);
+    return list_refs(c, at, true, NULL, NULL, out, n, err);
 }
 
 pennon_status list_branches(const struct call *c, const struct table_location *at, struct ref_entry **out, size_t *n,
                             pennon_error *err)
 {
-    return list_refs(c, at, false, false, out, n, err);
+    return list_refs(c, at, false, NULL, NULL, out, n, err);
+}
+
+pennon_status list_refs(const struct call *c, const struct table_location *at, bool tag, ref_fault_fn fault, void *ctx,
+                        struct ref_entry **out, size_t *n, pennon_error *err)
+{
+    return list_all(c, at, tag, false, fault, ctx, out, n, err);
 }
 
 pennon_status list_refs_whole(const struct call *c, const struct table_location *at, bool tag, struct ref_entry **out, size_t *n,
                               pennon_error *err)
 {
-    return list_refs(c, at, tag, true, out, n, err);
+    return list_all(c, at, tag, true, NULL, NULL, out, n, err);
 }

@@ -69,6 +69,22 @@ const struct row_segment *row_id_sequence_segments(const struct row_id_sequence 
     return r->segments;
 }
 
+bool row_id_sequence_highest(const struct row_id_sequence *r, uint64_t *out)
+{
+    bool found = false;
+    for (size_t k = 0; k < r->n_segments; k++) {
+        const struct row_segment *s = &r->segments[k];
+        /* Ranges of all kinds ascend; arrays are in any order. */
+        for (uint64_t i = s->kind == ROW_ARRAY || s->n == 0 ? 0 : s->n - 1; i < s->n; i++) {
+            uint64_t id;
+            row_segment_get(s, i, 1, &id);
+            if (!found || id > *out) *out = id;
+            found = true;
+        }
+    }
+    return found;
+}
+
 void row_id_sequence_get(const struct row_id_sequence *r, uint64_t start, uint64_t n, uint64_t *out)
 {
     ASSERT(range_inside(start, n, r->length));

@@ -62,6 +62,21 @@ static pennon_status add_range(struct row_index *x, const struct row_segment *s,
     return PENNON_OK;
 }
 
+/* A range with holes: what lies between two holes is a range, so that the work goes with the holes and not with the ids. */
+static pennon_status add_holes(struct row_index *x, const struct row_segment *s, const struct deletion_vector *d, uint64_t address,
+                               pennon_error *err)
+{
+    const uint64_t n_holes = s->end - s->start - s->n;
+    uint64_t start = s->start;
+    for (uint64_t i = 0; i <= n_holes; i++) {
+        uint64_t end = i < n_holes ? s->holes[i] : s->end;
+        struct row_segment part = {.position = s->position + (start - s->start - i), .n = end - start, .start = start, .end = end};
+        TRY_RETURN(add_range(x, &part, d, address, err));
+        start = end + 1;
+    }
+    return PENNON_OK;
+}
+
 static pennon_status add_values(struct row_index *x, const struct call *c, const struct row_segment *s,
                                 const struct deletion_vector *d, uint64_t address, uint64_t *ids, pennon_error *err)
 {
@@ -95,6 +110,8 @@ static pennon_status add_fragment(struct row_index *x, const struct call *c, str
     for (size_t i = 0; i < n; i++) {
         if (segments[i].kind == ROW_RANGE) {
             TRY(add_range(x, &segments[i], d, address, err));
+        } else if (segments[i].kind == ROW_HOLES) {
+            TRY(add_holes(x, &segments[i], d, address, err));
         } else {
             TRY(add_values(x, c, &segments[i], d, address, ids, err));
         }

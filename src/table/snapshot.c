@@ -93,7 +93,7 @@ static pennon_status fetch(const struct call *c, pennon_store *store, const char
         *at = position;
         st = read_part(c, store, path, position, info.size, out, err);
     }
-    if (st != PENNON_OK) (void)error_where(err, NULL, path, PENNON_NOWHERE, PENNON_NOWHERE, PENNON_NOWHERE);
+    if (st != PENNON_OK) (void)store_error(store, path, PENNON_NOWHERE, PENNON_NOWHERE, PENNON_NOWHERE, err);
     return st;
 }
 
@@ -148,13 +148,18 @@ static pennon_status read_at(const struct call *c, const struct table_location *
     if (s->version != version) {
         st = error_set(err, PENNON_CORRUPT, "the manifest of version %" PRIu64 " says that it is version %" PRIu64, version,
                        s->version);
-        (void)error_where(err, at->uri, path, PENNON_NOWHERE, PENNON_NOWHERE, PENNON_NOWHERE);
         goto done;
     }
     TRY(check_branch(s, err));
     *out = s;
     s = NULL;
 done:
+    /* A version that is not there has a name in either scheme. */
+    if (st != PENNON_OK && st != PENNON_NOT_FOUND) {
+        (void)store_error(at->store, path, PENNON_NOWHERE, PENNON_NOWHERE, PENNON_NOWHERE, err);
+        (void)error_where(err, at->uri, NULL, PENNON_NOWHERE, PENNON_NOWHERE, PENNON_NOWHERE);
+        if (err->version == 0) err->version = version;
+    }
     block_release(file);
     snapshot_release(s);
     return st;
@@ -358,6 +363,20 @@ done:
     return st;
 }
 
+pennon_status fragment_deletions_error(const struct call *c, struct snapshot *s, const struct fragment *f, pennon_error *err)
+{
+    pennon_store *store = NULL;
+    char *path = NULL;
+    pennon_error ignored;
+    pennon_error_init(&ignored);
+    if (!err->file && deletion_file_locate(c, s, f, &store, &path, &ignored) == PENNON_OK)
+        (void)store_error(store, path, PENNON_NOWHERE, PENNON_NOWHERE, PENNON_NOWHERE, err);
+    pennon_error_clear(&ignored);
+    pennon_store_free(store);
+    mem_free(c->mem, path);
+    return err->code;
+}
+
 bool fragment_deletions_doubted(const struct fragment *f)
 {
     return f->message->row_ids_which != 0 && f->message->created_which == 0;
@@ -413,7 +432,7 @@ pennon_status fragment_deletions(const struct call *c, struct snapshot *s, const
         st = f->deletion->file_type == 0 ? deletion_array_parse(s->mem, in, &d, err) : deletion_bitmap_parse(s->mem, in, &d, err);
         if (st == PENNON_OK) st = check_deletions(s->mem, f, &d, err);
         if (st != PENNON_OK) {
-            (void)error_where(err, NULL, path, PENNON_NOWHERE, PENNON_NOWHERE, PENNON_NOWHERE);
+            (void)store_error(store, path, PENNON_NOWHERE, PENNON_NOWHERE, PENNON_NOWHERE, err);
             goto done;
         }
         struct deletion_vector *give = d;

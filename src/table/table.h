@@ -21,6 +21,11 @@ struct table_location {
 /* Root of the table that the branch belongs to. */
 pennon_status table_locate(const struct call *c, const char *uri, struct table_location *out, pennon_error *err) CHECKED;
 void table_location_free(struct mem *m, struct table_location *l);
+/* Location of a branch (NULL or "main" = the main line) of the table that `at` belongs to. */
+pennon_status branch_location(struct mem *m, const struct table_location *at, const char *branch, struct table_location *out,
+                              pennon_error *err) CHECKED;
+/* The file of the error as status.h says: a place in the table (its main line's folder) becomes the path below it. Others stay absolute. */
+pennon_status table_error(const struct table_location *at, pennon_status st, pennon_error *err);
 
 /* ---- external paths (base paths and external blobs): design rule 10 ---- */
 
@@ -162,7 +167,13 @@ pennon_status list_tags(const struct call *c, const struct table_location *at, s
                         pennon_error *err) CHECKED;
 pennon_status list_branches(const struct call *c, const struct table_location *at, struct ref_entry **out, size_t *n,
                             pennon_error *err) CHECKED;
+/* Both; a file that cannot be read goes to `fault` instead of the log (NULL: to the log). */
+typedef void (*ref_fault_fn)(void *ctx, const pennon_error *fault);
+pennon_status list_refs(const struct call *c, const struct table_location *at, bool tags, ref_fault_fn fault, void *ctx,
+                        struct ref_entry **out, size_t *n, pennon_error *err) CHECKED;
 void ref_entries_free(struct mem *m, struct ref_entry *entries, size_t n);
+/* Path of the file of a tag or branch; in m. */
+char *ref_path(struct mem *m, const struct table_location *at, bool tag, const char *name, pennon_error *err) CHECKED;
 
 /* Store and path of a data file, of a deletion file, of an object beside a data file; the external rule is applied. The store is retained for
  * the caller; the path is in c->mem. */
@@ -178,6 +189,10 @@ pennon_status external_blob_locate(void *ctx, const struct call *c, uint32_t bas
  * base. `s` NULL = a new table. Fills *base_id and appends to `stored`. INVALID_ARGUMENT: under no base. */
 pennon_status external_blob_reference(const struct call *c, struct snapshot *s, bool outside, struct bytes uri, uint32_t *base_id,
                                       struct buf *stored, pennon_error *err) CHECKED;
+
+/* Store and path of what belongs to an index: its folder, or `name` in it. The same ownership. CORRUPT: an unknown base, no UUID, a name that leads out. */
+pennon_status index_locate(const struct call *c, struct snapshot *s, const struct index_metadata_message *index, const char *name,
+                           pennon_store **store, char **path, pennon_error *err) CHECKED;
 
 /* Live rows of a fragment; reads what the manifest does not know (a data file's length through `length`, a deletion file). */
 typedef pennon_status (*file_length_fn)(void *ctx, const struct call *c, struct snapshot *s, const struct data_file *f,
@@ -200,6 +215,8 @@ struct deletion_vector; /* reference counted, immutable, thread safe */
  * fragment_deletions_doubted says so), counts that disagree. */
 pennon_status fragment_deletions(const struct call *c, struct snapshot *s, const struct fragment *f, struct deletion_vector **out,
                                  pennon_error *err) CHECKED;
+/* Put the place of the deletion file into a failure. */
+pennon_status fragment_deletions_error(const struct call *c, struct snapshot *s, const struct fragment *f, pennon_error *err);
 /* Releases of 0.12 to 0.31 put row ids for offsets into the deletion files of fragments with stable row ids: offsets past the end mean nothing
  * there, and the manifest counts them all the same. Such fragments have no created-at versions. */
 bool fragment_deletions_doubted(const struct fragment *f);
@@ -225,6 +242,8 @@ pennon_status row_id_sequence_parse(struct mem *m, struct bytes in, uint64_t exp
                                     pennon_error *err) CHECKED;
 void row_id_sequence_free(struct row_id_sequence *r);
 uint64_t row_id_sequence_length(const struct row_id_sequence *r);
+/* The highest id; false when there is none. O(bytes of the message). */
+bool row_id_sequence_highest(const struct row_id_sequence *r, uint64_t *out);
 /* Ids of positions [start, start + n). */
 void row_id_sequence_get(const struct row_id_sequence *r, uint64_t start, uint64_t n, uint64_t *out);
 /* Serialized form, chosen as official does. */

@@ -50,9 +50,6 @@ pennon_status snapshot_read(const struct call *c, const struct table_location *a
 pennon_status snapshot_copy_rule(struct snapshot *s, const struct external_rule *rule, pennon_error *err) CHECKED;
 pennon_status table_location_copy(struct mem *m, const struct table_location *from, struct table_location *to,
                                   pennon_error *err) CHECKED;
-/* Location of a branch (NULL or "main" = the main line) of the table that `at` belongs to. */
-pennon_status branch_location(struct mem *m, const struct table_location *at, const char *branch, struct table_location *out,
-                              pennon_error *err) CHECKED;
 /* Path of the main line's directory; in m. */
 char *root_path(struct mem *m, const struct table_location *at, pennon_error *err) CHECKED;
 /* Append the name as one segment of a path, and a NUL that is not counted: what a store would not take in one is escaped, as official does. */

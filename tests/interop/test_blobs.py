@@ -99,7 +99,7 @@ def test_sizes_around_the_thresholds(who, sizes, metadata, tmp_path, oracles):
     assert list(sidecars(mine).values()) == list(sidecars(theirs).values())
     oracles.get(who).validate(uri=str(mine))
     for uri in (mine, theirs):
-        assert pennon.run("verify", uri).decode() == "no findings\n"
+        assert pennon.run("verify", uri).startswith(b"no findings: ")
         order = [len(found) - 1, 0, 3, 3, 7]
         assert pennon.take(uri, columns=["b"], blobs="bytes", rows=order).column(0).to_pylist() == [found[i] for i in order]
     # The same descriptions, but for the places of empty values: official's first one reads as null.
@@ -210,7 +210,7 @@ def test_large_values_need_little_memory(tmp_path):
         uri = tmp_path / f"{storage}.lance"
         pennon.write(uri, tmp_path / name, data_storage_version=storage, memory="48M", sync="none")
         assert payloads(uri, memory="48M") == found
-        assert pennon.run("verify", uri, "--memory", "48M").decode() == "no findings\n"
+        assert pennon.run("verify", uri, "--memory", "48M").startswith(b"no findings: ")
 
 
 @pytest.mark.parametrize("storage", ["2.2"])
@@ -234,7 +234,7 @@ def test_blobs_in_lists_and_structs(storage, tmp_path, oracles):
         got = pennon.scan(uri, blobs="bytes")
         assert got.column("l").to_pylist() == want and got.column("s").to_pylist() == below
         assert pennon.scan(uri, columns=["s.b"], blobs="bytes").column(0).to_pylist() == [one and one["b"] for one in below]
-        assert pennon.run("verify", uri).decode() == "no findings\n"
+        assert pennon.run("verify", uri).startswith(b"no findings: ")
         oracles.get("new").scan(uri=str(uri), out=str(tmp_path / "out"), blob_handling="all_binary")
         with pa.ipc.open_stream(str(tmp_path / "out")) as reader:
             back = reader.read_all()
@@ -276,7 +276,7 @@ def test_references_below_bases(who, tmp_path, outside, oracles):
     assert official_payloads(oracles, who, uri) == hexes(who, [b"first"] + want + want)
     shown = pennon.scan(uri, columns=["b"]).column(0).to_pylist()
     assert shown[1:5] == [*shown[5:7], None, shown[8]] and shown[1]["blob_uri"] == "a.bin" and shown[1]["blob_id"] == 1
-    assert pennon.run("verify", uri).decode() == "no findings\n"
+    assert pennon.run("verify", uri).startswith(b"no findings: ")
     refused(lambda: payloads(uri, external_paths="none"), "outside of it")
     refused(lambda: pennon.write(uri, save(tmp_path / "4", [f"file://{tmp_path}/1"]), mode="append"), "under no base")
     (outside / "a.bin").unlink()

@@ -1,5 +1,6 @@
 # Licensed under the Apache License, Version 2.0; see LICENSE.
 """The command under odd hands: exit codes, suggestions, places that cannot be written, closed pipes, control characters."""
+import json
 import os
 import resource
 import shutil
@@ -58,7 +59,9 @@ USAGE = [
     ("verify", "D", "--file", "--branch", "x"), ("help", "sacn"), ("inspect", "M"), ("take", "T", "--range", "5:2"),
     ("take", "T", "--rows", "1", "--range", "0:1"), ("write", "U"), ("write", "U", "A", "--mode", "owerwrite"),
     ("write", "U", "A", "--types", "id=intt"), ("write", "U", "A", "--types", "nope=int32"), ("write", "U", "A", "--delimiter", "ab"),
-    ("write", "U", "A", "--data-storage-version", "3.0"), ("export", "T"), ("export", "T", "x.xyz"),
+    ("write", "U", "A", "--data-storage-version", "3.0"), ("export", "T"), ("export", "T", "x.xyz"), ("versions", "T", "--version", "1"), ("versions", "T", "--tag", "x"),
+    ("versions", "T", "--as-of", "2026-01-01"), ("scan", "T", "--json", "--format", "csv"), ("take", "T", "--rows", "1", "--json", "--format", "table"),
+    ("scan", "D", "--file", "--json", "--format", "arrow"),
     ("cleanup",), ("cleanup", "T", "--older-than", "5"), ("cleanup", "T", "--older-than", "soon"), ("cleanup", "T", "--keep", "0"),
     ("cleanup", "T", "--keep", "many"), ("cleanup", "T", "--before-tag", ""), ("cleanup", "T", "--version", "1"), ("cleanup", "T", "--dry-run=yes"),
 ]
@@ -119,6 +122,28 @@ def test_an_append_of_other_types_names_the_way(table, tmp_path):
     assert code == 2 and "'id' is int64 in the table and double in the data" in message and "--types" in message, message
 
 
+FORMS = {"csv": b"id,name\n0,name 0\n", "tsv": b"id\tname\n0\tname 0\n", "jsonl": b'{"id":', "ndjson": b'{"id":', "json": b'{"id":', "arrow": b"ARROW1",
+         "feather": b"ARROW1", "arrows": b"\xff\xff\xff\xff", "ipc": b"\xff\xff\xff\xff", "txt": b"id  name"}
+
+
+@pytest.mark.parametrize("ending", FORMS)
+def test_export_knows_the_endings_that_it_names(table, tmp_path, ending):
+    path = tmp_path / f"x.{ending}"
+    code, out, message = call("export", table / "a.lance", path, "--json")
+    assert code == 0 and json.loads(out) == {"rows": 30000, "bytes": path.stat().st_size}, message
+    assert path.read_bytes().lstrip(b" ").startswith(FORMS[ending])
+    assert "." + ending in call("export", "--help")[1]
+    named = call("export", table / "a.lance", tmp_path / "x.xyz")[2].partition("(")[2].partition(")")[0]
+    assert "." + ending in named.split(", ")
+    if ending == "tsv":  # it comes back as it was
+        assert call("write", tmp_path / "again.lance", path)[0] == 0
+        assert pennon.scan(tmp_path / "again.lance").equals(pennon.scan(table / "a.lance"))
+
+
+def test_json_with_its_own_format_is_no_contradiction(table):
+    assert call("scan", table / "a.lance", "--json", "--format", "jsonl", "--limit", "2") == call("scan", table / "a.lance", "--json", "--limit", "2")
+
+
 @pytest.mark.parametrize("place", ["/nonexistent/x.csv", "/proc/x.csv", "."])
 def test_output_that_cannot_be_written(table, tmp_path, place):
     code, out, message = call("scan", table / "a.lance", "-o", place, cwd=tmp_path)
@@ -172,7 +197,8 @@ def test_a_limit_of_file_sizes_leaves_nothing(table, tmp_path):
 def test_verify_tells_a_fault_once(table, tmp_path, change):
     copy = damaged(table, tmp_path, "data/*", change)
     code, out, _ = call("verify", copy, "--json")
-    assert code == 1 and len(out.splitlines()) == 1, out
+    finding, summary = map(json.loads, out.splitlines())
+    assert code == 1 and "finding" in finding and finding["file"].startswith("data/") and summary["findings"] == 1, out
 
 
 @pytest.mark.parametrize("form", ["table", "csv", "jsonl", "arrow"])

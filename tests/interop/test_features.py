@@ -130,6 +130,7 @@ def test_versions_listing(tables, case):
 def test_verify(tables, case):
     made = tables(case)
     found = [f"{label}: {text}" for label in made.answers for text in [pennon.findings(made.uri, *at(label))] if text]
+    found += [text for text in [pennon.findings(made.uri)] if text]
     assert not found, "\n".join(found)
 
 

@@ -155,13 +155,16 @@ static uint64_t findings_of(struct world *w, const char *uri)
 {
     pennon_file_options o;
     pennon_file *f = NULL;
-    uint64_t n = 0;
+    pennon_verify_options v;
+    pennon_verify_counts counts = {.struct_size = sizeof counts};
     pennon_file_options_init(&o);
-    o.call = &w->call;
+    pennon_verify_options_init(&v);
+    o.call = v.call = &w->call;
     fine(w, pennon_file_open(uri, &o, &f, &w->err));
-    fine(w, pennon_file_verify(f, &w->call, NULL, NULL, &n, &w->err));
+    fine(w, pennon_file_verify(f, &v, &counts, &w->err));
     pennon_file_free(f);
-    return n;
+    assert_int_equal(counts.data_files, 1);
+    return counts.findings;
 }
 
 static const struct row ROWS[] = {{0, NULL}, {3, NULL},  {-1, NULL}, {8, NULL},  {9, NULL},  {32, NULL}, {33, NULL},

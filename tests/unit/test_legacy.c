@@ -431,7 +431,7 @@ static void test_file_legacy__takes_touch_their_batch(void **state)
         table_ok(t, read_field(t, NULL, ids[i], NULL, &first, 1, &batch));
         array_release(&batch);
         expect_failure(t, read_field(t, NULL, ids[i], NULL, &last, 1, &batch), PENNON_CORRUPT);
-        assert_string_equal(t->base.err.file, "f");
+        assert_string_equal(t->base.err.file, "memory://f");
         assert_int_equal(t->base.err.column, ids[i] - FIRST_ID);
         assert_int_equal(t->base.err.page, 2);
         assert_int_equal(t->base.err.offset, info.size);
@@ -475,7 +475,7 @@ static void test_file_legacy__damaged_page_tables(void **state)
         built_end(&b, t);
         const pennon_status st = read_field(t, NULL, d->read, NULL, all_rows, 1, &batch);
         if (st != PENNON_CORRUPT) fail_msg("%s: %s", d->what, pennon_status_name(st));
-        assert_string_equal(t->base.err.file, "f");
+        assert_string_equal(t->base.err.file, "memory://f");
         if (t->base.err.column < 0) fail_msg("%s: no column: %s", d->what, t->base.err.message);
         pennon_error_clear(&t->base.err);
     }
@@ -495,7 +495,7 @@ static void test_file_legacy__damaged_dictionaries(void **state)
         b.dictionary = places[i];
         built_end(&b, t);
         expect_failure(t, read_field(t, NULL, ID_D, NULL, all_rows, 1, &batch), PENNON_CORRUPT);
-        assert_string_equal(t->base.err.file, "f");
+        assert_string_equal(t->base.err.file, "memory://f");
     }
     /* Fewer values than the keys name. */
     struct built b;
