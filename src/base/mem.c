@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #define HEADER 16u
 #define ALIGN 64u
@@ -41,6 +42,7 @@ struct kept_block {
 
 struct recycler {
     pthread_mutex_t lock;
+    pid_t pid;
     struct kept_block *kept[RECYCLE_CLASSES];
     size_t bytes;
 };
@@ -112,10 +114,17 @@ static bool recycles(size_t size, size_t align)
     return !PLAIN_ALLOCATIONS && align == ALIGN && size >= RECYCLE_MIN && size <= RECYCLE_LARGEST;
 }
 
+/* False in a forked child when a thread of the parent held the lock: nobody will free it, and nothing is recycled any more. */
+static bool recycle_lock(struct recycler *r)
+{
+    if (LIKELY(pthread_mutex_trylock(&r->lock) == 0)) return true;
+    return r->pid == getpid() && pthread_mutex_lock(&r->lock) == 0;
+}
+
 static void *recycle_take(struct mem *root, unsigned index, size_t size)
 {
     struct recycler *r = &root->recycler;
-    (void)pthread_mutex_lock(&r->lock);
+    if (!recycle_lock(r)) return NULL;
     struct kept_block *b = r->kept[index];
     if (b) {
         r->kept[index] = b->next;
@@ -129,7 +138,7 @@ static void *recycle_take(struct mem *root, unsigned index, size_t size)
 static bool recycle_give(struct mem *root, void *p, unsigned index, size_t size)
 {
     struct recycler *r = &root->recycler;
-    (void)pthread_mutex_lock(&r->lock);
+    if (!recycle_lock(r)) return false;
     bool keep = r->bytes + size <= RECYCLE_MAX;
     if (keep) {
         struct kept_block *b = p;
@@ -169,6 +178,7 @@ struct mem *mem_new(struct mem *parent, uint64_t limit, const pennon_allocator *
     m->root = parent ? parent->root : m;
     memset(&m->recycler, 0, sizeof m->recycler);
     if (!parent) (void)pthread_mutex_init(&m->recycler.lock, NULL);
+    m->recycler.pid = getpid();
     m->allocator = *use;
     m->limit = limit;
     atomic_init(&m->used, 0);

@@ -307,7 +307,7 @@ pennon_status commit_build_manifest(const struct commit *m, struct snapshot *cur
     uint64_t position;
     ASSERT(current != NULL || m->schema != NULL);
     arena_init(&b.arena, m->call->mem);
-    buf_init(&file, m->call->mem, BUF_NO_LIMIT);
+    buf_init(&file, runtime_mem(m->call->runtime), BUF_NO_LIMIT); /* becomes the snapshot's */
     buf_init(&message, m->call->mem, BUF_NO_LIMIT);
     TRY(build_message(&b, txn_name));
     if (current != NULL && m->op == COMMIT_APPEND && current->index_section.size > 0) {

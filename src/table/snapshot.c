@@ -57,7 +57,8 @@ static pennon_status fetch(const struct call *c, pennon_store *store, const char
     pennon_object_info info;
     TRY_RETURN(store_head(c, store, path, &info, err));
     if (info.size > MANIFEST_MAX) return error_set(err, PENNON_CORRUPT, "manifest '%.256s' of %" PRIu64 " bytes", path, info.size);
-    struct block *b = block_new(c->mem, (size_t)info.size, err);
+    /* The bytes live as long as the snapshot. */
+    struct block *b = block_new(runtime_mem(c->runtime), (size_t)info.size, err);
     if (b == NULL) return err->code;
     pennon_range all = {0, info.size, b->data};
     pennon_status st = info.size > 0 ? store_read_ranges(c, store, path, 1, &all, err) : PENNON_OK;
@@ -103,7 +104,8 @@ static pennon_status read_at(const struct call *c, const struct table_location *
     struct manifest_name name;
     char etag[64];
     TRY(fetch(c, at->store, path, &file, etag, err));
-    TRY(snapshot_parse(c->mem, file, path, &s, err));
+    /* The snapshot outlives the call that opens it, and others share it: the runtime pays, not the budget of the call. */
+    TRY(snapshot_parse(runtime_mem(c->runtime), file, path, &s, err));
     memcpy(s->etag, etag, sizeof etag);
     s->v2_names = manifest_name_parse(path_name(path), &name) && name.v2;
     TRY(table_location_copy(s->mem, at, &s->at, err));
