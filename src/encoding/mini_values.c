@@ -389,8 +389,9 @@ bool fsst_is_wanted(const struct page_writer *w, const struct leaf_in *in)
 {
     const struct page_options *o = w->options;
     const uint64_t size = leaf_offset(in, in->n) - leaf_offset(in, 0) + (in->n + 1) * leaf_offset_width(in);
-    /* The training has a fixed size that a small budget may not have: then the texts stay as they are. */
-    if (mem_available(w->mem) < FSST_TRAINING_BYTES + 3 * size) return false;
+    /* The training has a fixed size that a small budget may not have: then the texts stay as they are. What others use now plays no part: the
+     * file is the same every time. */
+    if (mem_limit(w->mem) < 2 * FSST_TRAINING_BYTES + 3 * size) return false;
     if (o->compression == PAGE_COMPRESSION_FSST) return true;
     if (o->compression != PAGE_COMPRESSION_AUTO || o->binary) return false;
     return size >= FSST_MIN_BYTES && leaf_max_length(in) >= FSST_MIN_LENGTH;

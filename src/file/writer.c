@@ -12,6 +12,7 @@
 #define PAGE_BYTES_DEFAULT ((uint64_t)8 << 20)
 #define MAX_PAGE_BYTES_DEFAULT ((uint64_t)32 << 20)
 #define SMALL_BUDGET ((uint64_t)64 << 20) /* below it little is held before pages are written */
+#define ENCODE_BYTES ((uint64_t)8 << 20)  /* of the budget, for every thread that encodes */
 #define FILLER 0x48
 
 /* ---- bytes ---- */
@@ -211,6 +212,15 @@ static void column_arrays(const struct column_writer *col, const struct ArrowArr
     ASSERT(k == 0);
 }
 
+bool writer_stretch_rows(const struct stretch *s, const struct held_batch *b, uint64_t *first, uint64_t *count)
+{
+    const uint64_t from = max_u64(s->from, b->first_row), to = min_u64(s->to, b->first_row + b->rows);
+    if (from >= to) return false;
+    *first = from - b->first_row;
+    *count = to - from;
+    return true;
+}
+
 static pennon_status encode_stretch(struct file_writer *w, struct stretch *s, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
@@ -223,12 +233,12 @@ static pennon_status encode_stretch(struct file_writer *w, struct stretch *s, pe
     TRY_NEW(arrays, mem_calloc(w->mem, (w->n_held + 1) * col->n_specs, sizeof(void *), err));
     for (size_t i = 0; i < w->n_held; i++) {
         const struct held_batch *b = &w->held[i];
-        if (b->first_row < s->from || b->first_row >= s->to) continue;
-        ASSERT(b->first_row + b->rows <= s->to); /* stretches end with batches */
+        uint64_t first, count;
+        if (!writer_stretch_rows(s, b, &first, &count)) continue;
         const struct ArrowArray *top = shared_array_get(b->array);
         const struct ArrowArray **chain = arrays + n * col->n_specs;
         column_arrays(col, top, chain);
-        batches[n++] = (struct column_batch){chain, (uint64_t)top->offset, b->rows};
+        batches[n++] = (struct column_batch){chain, (uint64_t)top->offset + first, count};
     }
     struct leaf_column leaf = {&col->type, col->specs, col->n_specs, col->children};
     if (n) TRY(column_pages_write(w->mem, &leaf, &col->options, w->options.version, batches, n, &s->encoded, err));
@@ -282,14 +292,14 @@ static pennon_status write_stretch(struct file_writer *w, struct stretch *s, pen
 struct flush {
     const struct call *c;
     struct file_writer *w;
-    struct stretch *first;
+    size_t at; /* in the stretches */
 };
 
 static pennon_status encode_one(void *arg, size_t i, pennon_error *err)
 {
     struct flush *f = arg;
     TRY_RETURN(call_check(f->c, err));
-    return encode_stretch(f->w, &f->first[i], err);
+    return encode_stretch(f->w, &f->w->stretches[f->at + i], err);
 }
 
 /* Batches that no column needs any more. */
@@ -308,16 +318,46 @@ static void drop_written(struct file_writer *w)
     w->n_held = kept;
 }
 
-/* Encoded side by side the stretches did not fit the budget: one after another. */
-static pennon_status flush_singly(struct flush *f, size_t n, pennon_error *err)
+/* Cut stretch `i` at a row; what is behind becomes the next stretch. */
+static pennon_status cut_stretch(struct file_writer *w, size_t i, uint64_t row, pennon_error *err)
 {
-    pennon_error_clear(err);
-    for (size_t i = 0; i < n; i++) stretch_forget(&f->first[i]);
-    for (size_t i = 0; i < n; i++) {
-        TRY_RETURN(encode_one(f, i, err));
-        TRY_RETURN(write_stretch(f->w, &f->first[i], err));
+    TRY_RETURN(mem_grow(w->mem, &w->stretches, &w->cap_stretches, w->n_stretches, sizeof *w->stretches, SIZE_MAX / 256, err));
+    struct stretch *s = &w->stretches[i];
+    ASSERT(s->from < row && row < s->to && !s->encoded.mem);
+    memmove(s + 1, s, (w->n_stretches - i) * sizeof *s);
+    w->n_stretches++;
+    s[0].bytes = (uint64_t)((double)s->bytes * ((double)(row - s->from) / (double)(s->to - s->from)));
+    s[1].bytes -= s[0].bytes;
+    s[0].to = s[1].from = row;
+    return PENNON_OK;
+}
+
+/* Make two pages of one that does not fit the budget. In 2.0 the columns below a list are cut with it. */
+static pennon_status halve_stretch(struct file_writer *w, size_t i, pennon_error *err)
+{
+    const uint64_t row = w->stretches[i].from + (w->stretches[i].to - w->stretches[i].from) / 2;
+    const uint32_t column = w->stretches[i].column;
+    TRY_RETURN(cut_stretch(w, i, row, err));
+    for (size_t k = i + 2; w->options.version == STORAGE_2_0 && k < w->n_stretches; k++) {
+        const struct stretch *s = &w->stretches[k];
+        if (s->from < row && row < s->to && v20_is_below(w, s->column, column)) TRY_RETURN(cut_stretch(w, k++, row, err));
     }
     return PENNON_OK;
+}
+
+/* Encode and write the first stretch of `f`, in halves of halves until it fits the budget. */
+static pennon_status flush_one(struct flush *f, pennon_error *err)
+{
+    struct stretch *s = &f->w->stretches[f->at];
+    pennon_status st = encode_one(f, 0, err);
+    while (st == PENNON_OVER_BUDGET && s->to - s->from > 1) {
+        pennon_error_clear(err);
+        stretch_forget(s);
+        TRY_RETURN(halve_stretch(f->w, f->at, err));
+        s = &f->w->stretches[f->at];
+        st = encode_one(f, 0, err);
+    }
+    return st == PENNON_OK ? write_stretch(f->w, s, err) : st;
 }
 
 /* Cut off what columns hold where that is more than a page, or all. */
@@ -342,22 +382,41 @@ done:
     return st;
 }
 
+/* Encode `n` stretches side by side, and write them; those that do not fit the budget together one after another. */
+static pennon_status flush_group(struct flush *f, uint32_t threads, size_t n, size_t *done, pennon_error *err)
+{
+    struct file_writer *w = f->w;
+    *done = 0;
+    if (threads > 1) {
+        pennon_status st = pool_parallel(call_pool(f->c), threads, n, encode_one, f, err);
+        if (st == PENNON_OK) {
+            for (; *done < n && st == PENNON_OK; ++*done) st = write_stretch(w, &w->stretches[f->at + *done], err);
+            return st;
+        }
+        if (st != PENNON_OVER_BUDGET) return st;
+        pennon_error_clear(err);
+        for (size_t i = 0; i < n; i++) stretch_forget(&w->stretches[f->at + i]);
+    }
+    TRY_RETURN(flush_one(f, err));
+    *done = 1;
+    return PENNON_OK;
+}
+
 /* Write the stretches once there is one for every core; with `all`, write everything. A few at a time: encoded pages are memory too. */
 static pennon_status flush_columns(const struct call *c, struct file_writer *w, bool all, pennon_error *err)
 {
     TRY_RETURN(cut_stretches(w, all, err));
     if (!all && w->n_stretches < c->threads) return PENNON_OK;
     pennon_status st = PENNON_OK;
-    const size_t group = (size_t)c->threads * 2, n = w->n_stretches;
-    for (size_t at = 0; at < n && st == PENNON_OK; at += group) {
-        const size_t count = n - at < group ? n - at : group;
-        struct flush f = {c, w, w->stretches + at};
-        st = pool_parallel(call_pool(c), c->threads, count, encode_one, &f, err);
-        if (st == PENNON_OVER_BUDGET && count > 1) {
-            st = flush_singly(&f, count, err);
-            continue;
-        }
-        for (size_t i = 0; i < count && st == PENNON_OK; i++) st = write_stretch(w, &f.first[i], err);
+    const uint64_t fit = mem_limit(w->mem) / ENCODE_BYTES;
+    uint32_t threads = fit < c->threads ? (uint32_t)max_u64(fit, 1) : c->threads;
+    for (size_t at = 0; at < w->n_stretches && st == PENNON_OK;) {
+        struct flush f = {c, w, at};
+        const size_t left = w->n_stretches - at, n = threads > 1 && left > threads * 2 ? threads * 2 : left;
+        size_t done;
+        st = flush_group(&f, threads, n, &done, err);
+        if (done < n) threads = 1; /* the budget is tight: no further attempt side by side */
+        at += done;
     }
     if (st == PENNON_OK) {
         w->n_stretches = 0;
