@@ -12,6 +12,7 @@
 #define MEMORY_DEFAULT_MAX ((uint64_t)1 << 30)
 #define OPEN_FILES_DEFAULT 128u
 #define LOG_LINE_MAX 1024
+#define KEPT_SHARE 8u /* freed buffers that are kept: one part in so many of the limit */
 
 struct pennon_runtime {
     struct mem *base; /* unlimited: the runtime's own objects */
@@ -141,6 +142,7 @@ static pennon_status runtime_make(const pennon_runtime_options *o, pennon_runtim
     rt->log_ctx = o->log_ctx;
     rt->log_level = o->log_level;
     TRY_NEW(rt->mem, mem_new(base, o->memory_limit == PENNON_NONE ? default_memory() : o->memory_limit, NULL, err));
+    mem_keep(base, mem_limit(rt->mem) / KEPT_SHARE);
     TRY_NEW(rt->pool, pool_new(base, o->threads ? o->threads : default_threads(), err));
     *out = rt;
     rt = NULL;

@@ -11,7 +11,6 @@
 #define ALIGN 64u
 #define PAGE_BYTES_DEFAULT ((uint64_t)8 << 20)
 #define MAX_PAGE_BYTES_DEFAULT ((uint64_t)32 << 20)
-#define SMALL_BUDGET ((uint64_t)64 << 20) /* below it little is held before pages are written */
 #define ENCODE_BYTES ((uint64_t)8 << 20)  /* of the budget, for every thread that encodes */
 #define FILLER 0x48
 
@@ -366,7 +365,9 @@ static pennon_status cut_stretches(struct file_writer *w, bool all, pennon_error
     pennon_status st = PENNON_OK;
     bool *wanted = NULL;
     TRY_NEW(wanted, mem_calloc(w->mem, (size_t)w->n_columns + 1, sizeof *wanted, err));
-    for (uint32_t i = 0; i < w->n_columns; i++) wanted[i] = all || w->columns[i].buffered > w->options.page_bytes;
+    /* Encoding takes a few times the bytes of the page. */
+    const uint64_t page_bytes = min_u64(w->options.page_bytes, mem_limit(w->mem) / 8);
+    for (uint32_t i = 0; i < w->n_columns; i++) wanted[i] = all || w->columns[i].buffered > page_bytes;
     if (w->options.version == STORAGE_2_0) v20_mark_due(w, wanted);
     for (uint32_t i = 0; i < w->n_columns; i++) {
         struct column_writer *col = &w->columns[i];
@@ -516,9 +517,7 @@ static pennon_status write_part(const struct call *c, struct file_writer *w, str
 {
     TRY_RETURN(call_check(c, err));
     TRY_RETURN(hold_batch(w, batch, err));
-    uint64_t limit = mem_limit(w->mem);
-    bool tight = w->buffered > limit / (limit < SMALL_BUDGET ? 16 : 4);
-    return flush_columns(c, w, tight, err);
+    return flush_columns(c, w, w->buffered > mem_limit(w->mem) / 4, err);
 }
 
 /* Encoding takes a few times the memory of the values: a batch that is large for the budget goes in parts. */
