@@ -66,7 +66,7 @@ struct arena_chunk {
 
 /* Large blocks are pages of their own, which go back to the system when they are freed. The C library soon stops doing so: it keeps what was freed in
  * an arena a thread, and a scan with few MiB in use came to hold many times that. */
-#define PAGES_MIN ((size_t)128 << 10)
+#define PAGES_MIN ((size_t)32 << 10)
 
 static bool has_own_pages(size_t size, size_t align) { return !PLAIN_ALLOCATIONS && align == ALIGN && size >= PAGES_MIN; }
 

@@ -100,7 +100,6 @@ static pennon_status read_words(struct page *p, struct bytes words, pennon_error
                       p->buffers[1].size);
     mp->offsets[mp->n_chunks] = offset;
     mp->values[mp->n_chunks] = value;
-    p->extra_memory += mp->n_chunks * 16;
     return PENNON_OK;
 }
 
@@ -124,7 +123,6 @@ static pennon_status read_rep_index(struct page *p, struct bytes index, pennon_e
     }
     CHECK_FILE_RETURN(row == p->rows && preamble == 0, "repetition index has %" PRIu64 " of %" PRIu64 " rows", row, p->rows);
     mp->rows[mp->n_chunks] = row;
-    p->extra_memory += mp->n_chunks * 9;
     return PENNON_OK;
 }
 
@@ -139,7 +137,6 @@ static pennon_status read_dictionary(struct page *p, struct bytes bytes, pennon_
     TRY_NEW(mp->items, mem_calloc(p->mem, 1, sizeof *mp->items, err));
     TRY(leaf_out_init(mp->items, type, NULL, 0, p->mem, err));
     TRY(block_decode_leaf(mp->dictionary, bytes, mp->n_dictionary, mp->items, err));
-    p->extra_memory += mp->items->values.cap + mp->items->offsets.cap + mp->items->data.cap;
 done:
     return st;
 }

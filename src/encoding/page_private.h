@@ -67,7 +67,6 @@ struct page {
     struct mini_page mini;
     struct zip_page zip;
     struct constant_page constant;
-    uint64_t extra_memory;
 };
 
 /* Levels of the rows decoded so far, u16 each; empty = all zero. */

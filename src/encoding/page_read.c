@@ -108,8 +108,6 @@ void page_free(struct page *p)
     mem_free(p->mem, p);
 }
 
-uint64_t page_memory(const struct page *p) { return sizeof *p + p->extra_memory + 1024; }
-
 /* ---- init ---- */
 
 void page_init_ranges(const struct page *p, struct page_buffer out[PAGE_INIT_MAX], uint32_t *n)

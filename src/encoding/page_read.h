@@ -190,7 +190,6 @@ struct page;
 pennon_status page_open(struct mem *mem, const struct page_desc *desc, const struct leaf_type *type, const struct layer_spec *specs,
                         uint32_t n_specs, struct page **out, pennon_error *err) CHECKED;
 void page_free(struct page *p);             /* NULL is allowed */
-uint64_t page_memory(const struct page *p); /* bytes held, for caches */
 
 #define PAGE_INIT_MAX 4u
 /* Ranges for page_init; *n = 0 when nothing is needed. `whole` says that the page will be scanned, which loads more. */

@@ -62,7 +62,6 @@ pennon_status zip_init(struct page *p, const struct bytes *bytes, pennon_error *
     z->index = arena_alloc(&p->arena, bytes[0].size, err);
     if (!z->index) return err->code;
     memcpy(z->index, bytes[0].data, bytes[0].size);
-    p->extra_memory += bytes[0].size;
     return PENNON_OK;
 }
 

@@ -12,6 +12,7 @@
 #define PAGE_BYTES_DEFAULT ((uint64_t)8 << 20)
 #define MAX_PAGE_BYTES_DEFAULT ((uint64_t)32 << 20)
 #define ENCODE_BYTES ((uint64_t)8 << 20)  /* of the budget, for every thread that encodes */
+#define TAIL_PART ((size_t)256 << 10)    /* of the metadata, held before it is written */
 #define FILLER 0x48
 
 /* ---- bytes ---- */
@@ -252,9 +253,9 @@ static pennon_status write_page(struct file_writer *w, const struct stretch *s, 
     struct column_writer *col = &w->columns[s->column];
     TRY_RETURN(mem_grow(w->mem, &col->pages, &col->cap_pages, col->n_pages, sizeof *col->pages, SIZE_MAX / 256, err));
     struct written_page *page = &col->pages[col->n_pages];
-    page->offsets = arena_alloc(&w->arena, PAGE_BUFFERS_MAX * 2 * sizeof(uint64_t), err);
+    page->offsets = arena_alloc(&w->arena, ((size_t)p->n_buffers * 2 + 1) * sizeof(uint64_t), err);
     if (!page->offsets) return err->code;
-    page->sizes = page->offsets + PAGE_BUFFERS_MAX;
+    page->sizes = page->offsets + p->n_buffers;
     page->n_buffers = p->n_buffers;
     for (uint32_t i = 0; i < p->n_buffers; i++) {
         page->sizes[i] = p->buffers[i].size;
@@ -580,19 +581,19 @@ pennon_status file_writer_add_metadata(struct file_writer *w, struct bytes key, 
 
 /* ---- the end of the file ---- */
 
-/* Encoding{direct{Any{url, value}}} in the arena. */
-static pennon_status make_encoding(struct file_writer *w, const char *url, struct bytes value, struct encoding_message **out,
+/* Encoding{direct{Any{url, value}}}. */
+static pennon_status make_encoding(struct arena *a, const char *url, struct bytes value, struct encoding_message **out,
                                    pennon_error *err)
 {
     struct any_message any = {.type_url = bytes_str(url), .value = value};
     struct buf b;
     pennon_status st = PENNON_OK;
-    buf_init(&b, w->mem, BUF_NO_LIMIT);
-    TRY_NEW(*out, arena_calloc(&w->arena, 1, sizeof **out, err));
-    TRY_NEW((*out)->direct, arena_calloc(&w->arena, 1, sizeof *(*out)->direct, err));
+    buf_init(&b, a->mem, BUF_NO_LIMIT);
+    TRY_NEW(*out, arena_calloc(a, 1, sizeof **out, err));
+    TRY_NEW((*out)->direct, arena_calloc(a, 1, sizeof *(*out)->direct, err));
     TRY(wire_encode(&any_table, &any, &b, err));
     uint8_t *copy;
-    TRY_NEW(copy, arena_alloc(&w->arena, b.size + 1, err));
+    TRY_NEW(copy, arena_alloc(a, b.size + 1, err));
     memcpy(copy, b.data, b.size);
     (*out)->which = 2;
     (*out)->direct->encoding = bytes_of(copy, b.size);
@@ -601,17 +602,18 @@ done:
     return st;
 }
 
-static pennon_status encode_metadata(struct file_writer *w, const struct column_writer *col, struct buf *out, pennon_error *err)
+static pennon_status encode_metadata(const struct file_writer *w, const struct column_writer *col, struct arena *a, struct buf *out,
+                                     pennon_error *err)
 {
     static const uint8_t values[2] = {0x0a, 0x00};                       /* ColumnEncoding{values: Empty} */
     static const uint8_t blob[6] = {0x1a, 0x04, 0x0a, 0x02, 0x0a, 0x00}; /* ColumnEncoding{blob: Blob{inner: the same}} */
     struct column_metadata_message m = {0};
     const char *url = w->options.version == STORAGE_2_0 ? "/lance.encodings.ArrayEncoding" : "/lance.encodings21.PageLayout";
     bool blobs = w->options.version == STORAGE_2_0 && col->type.kind == LEAF_BLOB;
-    TRY_RETURN(make_encoding(w, "/lance.encodings.ColumnEncoding",
+    TRY_RETURN(make_encoding(a, "/lance.encodings.ColumnEncoding",
                              blobs ? bytes_of(blob, sizeof blob) : bytes_of(values, sizeof values), &m.encoding, err));
     m.n_pages = col->n_pages;
-    m.pages = arena_calloc(&w->arena, col->n_pages + 1, sizeof *m.pages, err);
+    m.pages = arena_calloc(a, col->n_pages + 1, sizeof *m.pages, err);
     if (!m.pages) return err->code;
     for (size_t i = 0; i < col->n_pages; i++) {
         const struct written_page *p = &col->pages[i];
@@ -622,7 +624,7 @@ static pennon_status encode_metadata(struct file_writer *w, const struct column_
                                     .n_buffer_sizes = p->n_buffers,
                                     .length = p->length,
                                     .priority = p->priority};
-        TRY_RETURN(make_encoding(w, url, p->layout, &to->encoding, err));
+        TRY_RETURN(make_encoding(a, url, p->layout, &to->encoding, err));
     }
     return wire_encode(&column_metadata_table, &m, out, err);
 }
@@ -656,6 +658,33 @@ static void footer_version(uint32_t version, uint16_t *major, uint16_t *minor)
     *minor = version == STORAGE_2_0 ? 3 : (uint16_t)version;
 }
 
+/* Write what has gathered. */
+static pennon_status put_tail(struct file_writer *w, struct buf *tail, pennon_error *err)
+{
+    TRY_RETURN(store_writer_write(w->out, tail->data, tail->size, err));
+    tail->size = 0;
+    return PENNON_OK;
+}
+
+/* The metadata of the columns, and their places. A column has a few KiB for each of its pages: they are not all held at once. */
+static pennon_status write_columns(struct file_writer *w, struct buf *tail, struct buf *cmo, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    struct arena arena;
+    arena_init(&arena, w->mem);
+    for (uint32_t i = 0; i < w->n_columns; i++) {
+        const uint64_t at = store_writer_position(w->out) + tail->size;
+        const size_t before = tail->size;
+        TRY(encode_metadata(w, &w->columns[i], &arena, tail, err));
+        TRY(put_place(cmo, at, tail->size - before, err));
+        arena_reset(&arena);
+        if (tail->size >= TAIL_PART) TRY(put_tail(w, tail, err));
+    }
+done:
+    arena_reset(&arena);
+    return st;
+}
+
 static pennon_status write_tail(struct file_writer *w, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
@@ -669,14 +698,11 @@ static pennon_status write_tail(struct file_writer *w, pennon_error *err)
     TRY(put_place(&gbo, base, tail.size, err));
     for (size_t i = 0; i < w->n_globals; i++) TRY(put_place(&gbo, w->globals[i].offset, w->globals[i].size, err));
     uint64_t meta = base + tail.size;
-    for (uint32_t i = 0; i < w->n_columns; i++) {
-        uint64_t at = tail.size;
-        TRY(encode_metadata(w, &w->columns[i], &tail, err));
-        TRY(put_place(&cmo, base + at, tail.size - at, err));
-    }
+    TRY(write_columns(w, &tail, &cmo, err));
+    const uint64_t places = store_writer_position(w->out) + tail.size;
     store_u64(footer, meta);
-    store_u64(footer + 8, base + tail.size);
-    store_u64(footer + 16, base + tail.size + cmo.size);
+    store_u64(footer + 8, places);
+    store_u64(footer + 16, places + cmo.size);
     store_u32(footer + 24, (uint32_t)(w->n_globals + 1));
     store_u32(footer + 28, w->n_columns);
     uint16_t major, minor;
@@ -687,7 +713,7 @@ static pennon_status write_tail(struct file_writer *w, pennon_error *err)
     TRY(buf_append(&tail, cmo.data, cmo.size, err));
     TRY(buf_append(&tail, gbo.data, gbo.size, err));
     TRY(buf_append(&tail, footer, sizeof footer, err));
-    TRY(store_writer_write(w->out, tail.data, tail.size, err));
+    TRY(put_tail(w, &tail, err));
 done:
     buf_free(&tail);
     buf_free(&cmo);
