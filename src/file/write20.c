@@ -170,7 +170,8 @@ pennon_status v20_encode_stretch(struct file_writer *w, struct stretch *s, penno
                                .level = col->options.compression_level,
                                .binary = col->options.binary,
                                .allow_loss = w->options.allow_loss,
-                               .max_page_bytes = w->options.max_page_bytes};
+                               .max_page_bytes = w->options.max_page_bytes,
+                               .call = &w->call};
     ASSERT(!col->header);
     TRY_NEW(batches, mem_calloc(w->mem, w->n_held + 1, sizeof *batches, err));
     for (size_t i = 0; i < w->n_held; i++) {

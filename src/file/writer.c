@@ -39,6 +39,7 @@ static pennon_status child_options(struct file_writer *w, struct column_writer *
     for (size_t i = 0; i < f->n_children; i++) {
         const struct field *child = f->children[i];
         page_options_init(&col->children[i]);
+        col->children[i].call = &w->call;
         TRY_RETURN(page_options_read(&col->children[i], (const struct field_pair *)child->metadata, child->n_metadata, false,
                                      w->options.version, err));
         col->children[i].binary = child->type.id == ARROW_BINARY || child->type.id == ARROW_LARGE_BINARY;
@@ -97,6 +98,7 @@ static pennon_status open_column(void *ctx, const struct field *f, uint32_t colu
     TRY_RETURN(layer_specs_of(&w->arena, f, &col->specs, &col->n_specs, &col->dimension, err));
     TRY_RETURN(find_path(w, col, err));
     page_options_init(&col->options);
+    col->options.call = &w->call;
     if (f->kind == FIELD_BLOB_V2) {
         /* The nulls of the blobs are those of their descriptors: one layer. 8.0.0 writes two, and then newer releases do not find the nulls;
          * every release reads one. Compression that the field asks for is not for descriptors. */
@@ -136,7 +138,7 @@ pennon_status file_writer_open(const struct call *c, pennon_store *store, const 
     w->schema = schema_retain(schema);
     w->store = store;
     pennon_store_retain(store);
-    call_copy(&w->undo, c);
+    call_copy(&w->call, c);
     w->options = *o;
     if (!w->options.page_bytes) w->options.page_bytes = PAGE_BYTES_DEFAULT;
     if (!w->options.max_page_bytes) w->options.max_page_bytes = MAX_PAGE_BYTES_DEFAULT;
@@ -181,7 +183,7 @@ static void writer_free(struct file_writer *w)
     mem_free(m, w->field_columns);
     mem_free(m, w->path);
     pennon_store_free(w->store);
-    if (w->undo.runtime) call_end(&w->undo);
+    if (w->call.runtime) call_end(&w->call);
     arena_reset(&w->arena);
     mem_free(m, w);
     mem_release(m);
@@ -392,7 +394,10 @@ static pennon_status flush_group(struct flush *f, uint32_t threads, size_t n, si
     if (threads > 1) {
         pennon_status st = pool_parallel(call_pool(f->c), threads, n, encode_one, f, err);
         if (st == PENNON_OK) {
-            for (; *done < n && st == PENNON_OK; ++*done) st = write_stretch(w, &w->stretches[f->at + *done], err);
+            for (; *done < n && st == PENNON_OK; ++*done) {
+                TRY_RETURN(call_check(f->c, err));
+                st = write_stretch(w, &w->stretches[f->at + *done], err);
+            }
             return st;
         }
         if (st != PENNON_OVER_BUDGET) return st;
