@@ -200,6 +200,7 @@ pennon_status page_init(struct page *p, const struct bytes *bytes, pennon_error 
 /* The bytes that a set of rows needs. */
 struct page_plan {
     struct mem *mem;
+    const struct call *call; /* set by the caller: whose cancel and deadline end the decoding; NULL = nobody's */
     struct row_range *rows; /* copied */
     size_t n_rows;
     uint64_t row_count;
@@ -208,7 +209,7 @@ struct page_plan {
     uint32_t *parts; /* private to the page kind: per row range */
     size_t n_parts;
 };
-pennon_status page_plan(const struct page *p, const struct row_range *rows, size_t n, struct page_plan *out,
+pennon_status page_plan(const struct page *p, struct mem *mem, const struct row_range *rows, size_t n, struct page_plan *out,
                         pennon_error *err) CHECKED;
 void page_plan_free(struct page_plan *plan);
 /* Decode all rows of the plan. `bytes[i]` belongs to plan->ranges[i] and is exactly as long. `o` was made with the page's type and specs; after a

@@ -203,8 +203,9 @@ static pennon_status plan_bytes(struct reading *rd, pennon_error *err)
 {
     for (size_t i = 0; i < rd->n_uses; i++) {
         struct page_use *u = &rd->uses[i];
-        pennon_status st = page_plan(u->open, u->rows, u->n_rows, &u->plan, err);
+        pennon_status st = page_plan(u->open, rd->call->mem, u->rows, u->n_rows, &u->plan, err);
         if (st != PENNON_OK) return file_where(rd->reader, st, rd->p->leaf_columns[u->leaf], (int64_t)u->page, PENNON_NOWHERE, err);
+        u->plan.call = rd->call;
         u->first_range = rd->fetch.n;
         for (size_t k = 0; k < u->plan.n_ranges; k++)
             TRY_RETURN(fetch_add(&rd->fetch, u->plan.ranges[k].offset, u->plan.ranges[k].size, err));
