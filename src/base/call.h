@@ -3,6 +3,8 @@
 #ifndef BASE_CALL_H
 #define BASE_CALL_H
 
+#include <pthread.h>
+
 #include "base/mem.h"
 
 struct pool;
@@ -48,6 +50,10 @@ uint32_t pool_threads(const struct pool *p);
 typedef pennon_status (*parallel_fn)(void *arg, size_t i, pennon_error *err);
 pennon_status pool_parallel(struct pool *p, uint32_t threads, size_t n, parallel_fn fn, void *arg, pennon_error *err) CHECKED;
 
+/* Lock in whichever process this is. True in a forked child that locks for the first time: the lock is a new one, and what it guards is as the
+ * parent's threads left it, perhaps in the middle of a change. `pid` is getpid() of who made the lock. */
+bool lock_in_process(pthread_mutex_t *lock, _Atomic(int32_t) *pid);
+
 /* ---- time, random, uuid ---- */
 
 int64_t clock_monotonic_ns(void);
@@ -68,6 +74,14 @@ pennon_status lz4_frame_decompress(struct bytes in, uint8_t *out, size_t out_siz
 /* Append the compressed form to `out`. `level` 0 = the library's default. */
 pennon_status zstd_compress(struct bytes in, int level, struct buf *out, pennon_error *err) CHECKED;
 pennon_status lz4_block_compress(struct bytes in, struct buf *out, pennon_error *err) CHECKED;
+
+/* ---- texts of floating point numbers, the same in every locale ---- */
+
+#define REAL_TEXT_MAX 48u /* bytes of a text with its NUL, at most */
+/* A finite number as printf's %.*g, or %.*e where `scientific`, writes it in the C locale; `digits` 0..17. The length. */
+size_t real_print(double v, int digits, bool scientific, char *out);
+/* Sign, digits with a point, exponent: all of the text, correctly rounded; too large ones are infinite. False: it is no such number. */
+bool real_parse(struct bytes text, double *out);
 
 /* ---- CPU features: the one door of SIMD ---- */
 

@@ -11,6 +11,8 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #define HEADER 16u
 #define ALIGN 64u
@@ -41,8 +43,9 @@ struct kept_block {
 
 struct recycler {
     pthread_mutex_t lock;
+    pid_t pid;
     struct kept_block *kept[RECYCLE_CLASSES];
-    size_t bytes;
+    size_t bytes, most;
 };
 
 struct mem {
@@ -61,9 +64,19 @@ struct arena_chunk {
     size_t cap; /* bytes behind the header */
 };
 
+/* Large blocks are pages of their own, which go back to the system when they are freed. The C library soon stops doing so: it keeps what was freed in
+ * an arena a thread, and a scan with few MiB in use came to hold many times that. */
+#define PAGES_MIN ((size_t)32 << 10)
+
+static bool has_own_pages(size_t size, size_t align) { return !PLAIN_ALLOCATIONS && align == ALIGN && size >= PAGES_MIN; }
+
 static void *libc_alloc(void *ctx, size_t size, size_t align)
 {
     UNUSED(ctx);
+    if (has_own_pages(size, align)) {
+        void *pages = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        return pages == MAP_FAILED ? NULL : pages;
+    }
     if (align <= 16) return malloc(size);
     void *p = NULL;
     return posix_memalign(&p, align, size) == 0 ? p : NULL;
@@ -72,9 +85,11 @@ static void *libc_alloc(void *ctx, size_t size, size_t align)
 static void libc_free(void *ctx, void *ptr, size_t size, size_t align)
 {
     UNUSED(ctx);
-    UNUSED(size);
-    UNUSED(align);
-    free(ptr);
+    if (has_own_pages(size, align)) {
+        (void)munmap(ptr, size);
+    } else {
+        free(ptr);
+    }
 }
 
 char *text_dup(const char *text)
@@ -123,10 +138,17 @@ static bool recycles(size_t size, size_t align)
     return !PLAIN_ALLOCATIONS && align == ALIGN && size >= RECYCLE_MIN && size <= RECYCLE_LARGEST;
 }
 
+/* False in a forked child when a thread of the parent held the lock: nobody will free it, and nothing is recycled any more. */
+static bool recycle_lock(struct recycler *r)
+{
+    if (LIKELY(pthread_mutex_trylock(&r->lock) == 0)) return true;
+    return r->pid == getpid() && pthread_mutex_lock(&r->lock) == 0;
+}
+
 static void *recycle_take(struct mem *root, unsigned index, size_t size)
 {
     struct recycler *r = &root->recycler;
-    (void)pthread_mutex_lock(&r->lock);
+    if (!recycle_lock(r)) return NULL;
     struct kept_block *b = r->kept[index];
     if (b) {
         r->kept[index] = b->next;
@@ -140,8 +162,8 @@ static void *recycle_take(struct mem *root, unsigned index, size_t size)
 static bool recycle_give(struct mem *root, void *p, unsigned index, size_t size)
 {
     struct recycler *r = &root->recycler;
-    (void)pthread_mutex_lock(&r->lock);
-    bool keep = r->bytes + size <= RECYCLE_MAX;
+    if (!recycle_lock(r)) return false;
+    bool keep = r->bytes + size <= r->most;
     if (keep) {
         struct kept_block *b = p;
         b->next = r->kept[index];
@@ -180,6 +202,8 @@ struct mem *mem_new(struct mem *parent, uint64_t limit, const pennon_allocator *
     m->root = parent ? parent->root : m;
     memset(&m->recycler, 0, sizeof m->recycler);
     if (!parent) (void)pthread_mutex_init(&m->recycler.lock, NULL);
+    m->recycler.pid = getpid();
+    m->recycler.most = RECYCLE_MAX;
     m->allocator = *use;
     m->limit = limit;
     atomic_init(&m->used, 0);
@@ -187,6 +211,8 @@ struct mem *mem_new(struct mem *parent, uint64_t limit, const pennon_allocator *
     atomic_init(&m->refs, 1);
     return m;
 }
+
+void mem_keep(struct mem *m, uint64_t bytes) { m->root->recycler.most = (size_t)min_u64(bytes, RECYCLE_MAX); }
 
 struct mem *mem_retain(struct mem *m)
 {

@@ -15,6 +15,8 @@ struct mem;
 
 /* The bytes that may be in use; counts up the chain of parents. */
 struct mem *mem_new(struct mem *parent, uint64_t limit, const pennon_allocator *allocator, pennon_error *err) CHECKED;
+/* The root of m keeps at most `bytes` of freed buffers for later, which no budget counts. */
+void mem_keep(struct mem *m, uint64_t bytes);
 struct mem *mem_retain(struct mem *m);
 void mem_release(struct mem *m);
 uint64_t mem_used(const struct mem *m);

@@ -4,11 +4,13 @@
  * A task never waits for another task; so a pool of one thread finishes everything. pool_parallel keeps to that rule: the
  * caller takes indices itself and waits only for indices that another thread has already begun.
  *
- * After fork the child has no pool threads: the process id is compared on submit, and the pool starts anew.
+ * After fork the child has no pool threads, and the lock may be held by one that is gone: the process id is compared on submit, and the pool
+ * starts anew. The same way other locks that calls share are found free in a child.
  */
 #include "base/pool.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <unistd.h>
@@ -33,7 +35,7 @@ struct pool {
     uint32_t idle; /* threads that wait */
     uint32_t queued;
     bool stopping;
-    pid_t pid;
+    _Atomic(int32_t) pid;
 };
 
 struct pool *pool_new(struct mem *m, uint32_t threads, pennon_error *err)
@@ -42,7 +44,7 @@ struct pool *pool_new(struct mem *m, uint32_t threads, pennon_error *err)
     if (!p) return NULL;
     p->mem = m;
     p->limit = threads > POOL_THREADS_MAX ? POOL_THREADS_MAX : threads;
-    p->pid = getpid();
+    atomic_init(&p->pid, (int32_t)getpid());
     (void)pthread_mutex_init(&p->lock, NULL);
     (void)pthread_cond_init(&p->wake, NULL);
     return p;
@@ -92,15 +94,32 @@ static int start_thread(struct pool *p)
     return e;
 }
 
-/* In a forked child the threads and whatever they held are gone. */
-static void restart_after_fork(struct pool *p)
+bool lock_in_process(pthread_mutex_t *lock, _Atomic(int32_t) *pid)
 {
-    pid_t pid = getpid();
-    if (LIKELY(p->pid == pid)) return;
-    p->pid = pid;
+    const int32_t busy = -1, here = (int32_t)getpid();
+    int32_t was = atomic_load_explicit(pid, memory_order_acquire);
+    while (UNLIKELY(was != here)) {
+        if (was == busy) {
+            (void)sched_yield(); /* another thread of this child makes the lock */
+            was = atomic_load_explicit(pid, memory_order_acquire);
+        } else if (atomic_compare_exchange_weak_explicit(pid, &was, busy, memory_order_acq_rel, memory_order_acquire)) {
+            /* Locked before it is offered: who comes first puts in order what it guards. */
+            (void)pthread_mutex_init(lock, NULL);
+            (void)pthread_mutex_lock(lock);
+            atomic_store_explicit(pid, here, memory_order_release);
+            return true;
+        }
+    }
+    (void)pthread_mutex_lock(lock);
+    return false;
+}
+
+/* In a forked child the threads and whatever they held are gone. */
+static void lock_pool(struct pool *p)
+{
+    if (LIKELY(!lock_in_process(&p->lock, &p->pid))) return;
     p->started = p->idle = p->queued = 0;
     p->head = p->tail = NULL;
-    (void)pthread_mutex_init(&p->lock, NULL);
     (void)pthread_cond_init(&p->wake, NULL);
 }
 
@@ -109,8 +128,7 @@ pennon_status pool_submit(struct pool *p, task_fn fn, void *arg, pennon_error *e
     struct task *t = mem_alloc(p->mem, sizeof *t, err);
     if (!t) return err->code;
     *t = (struct task){.fn = fn, .arg = arg};
-    restart_after_fork(p);
-    (void)pthread_mutex_lock(&p->lock);
+    lock_pool(p);
     int e = 0;
     if (p->queued >= p->idle && p->started < p->limit) e = start_thread(p);
     if (e != 0 && p->started == 0) {
@@ -133,7 +151,7 @@ pennon_status pool_submit(struct pool *p, task_fn fn, void *arg, pennon_error *e
 void pool_free(struct pool *p)
 {
     if (!p) return;
-    if (p->pid == getpid()) {
+    if (atomic_load_explicit(&p->pid, memory_order_acquire) == (int32_t)getpid()) {
         (void)pthread_mutex_lock(&p->lock);
         p->stopping = true;
         (void)pthread_cond_broadcast(&p->wake);

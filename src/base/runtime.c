@@ -12,6 +12,7 @@
 #define MEMORY_DEFAULT_MAX ((uint64_t)1 << 30)
 #define OPEN_FILES_DEFAULT 128u
 #define LOG_LINE_MAX 1024
+#define KEPT_SHARE 8u /* freed buffers that are kept: one part in so many of the limit */
 
 struct pennon_runtime {
     struct mem *base; /* unlimited: the runtime's own objects */
@@ -22,6 +23,7 @@ struct pennon_runtime {
     void *log_ctx;
     pennon_log_level log_level;
     pthread_mutex_t slot_lock;
+    _Atomic(int32_t) slot_pid;
     void *slots[RUNTIME_SLOTS];
     void (*slot_free[RUNTIME_SLOTS])(void *);
     _Atomic(uint32_t) refs;
@@ -134,11 +136,13 @@ static pennon_status runtime_make(const pennon_runtime_options *o, pennon_runtim
     rt->base = base;
     atomic_init(&rt->refs, 1);
     (void)pthread_mutex_init(&rt->slot_lock, NULL);
+    atomic_init(&rt->slot_pid, (int32_t)getpid());
     rt->max_open_files = o->max_open_files ? o->max_open_files : OPEN_FILES_DEFAULT;
     rt->log = o->log;
     rt->log_ctx = o->log_ctx;
     rt->log_level = o->log_level;
     TRY_NEW(rt->mem, mem_new(base, o->memory_limit == PENNON_NONE ? default_memory() : o->memory_limit, NULL, err));
+    mem_keep(base, mem_limit(rt->mem) / KEPT_SHARE);
     TRY_NEW(rt->pool, pool_new(base, o->threads ? o->threads : default_threads(), err));
     *out = rt;
     rt = NULL;
@@ -183,9 +187,10 @@ void pennon_runtime_free(pennon_runtime *rt)
 static pennon_status runtime_default(pennon_runtime **out, pennon_error *err)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static _Atomic(int32_t) pid; /* 0 = no process has locked yet */
     static pennon_runtime *shared;
     pennon_status st = PENNON_OK;
-    (void)pthread_mutex_lock(&lock);
+    (void)lock_in_process(&lock, &pid);
     if (!shared) {
         pennon_runtime_options o;
         pennon_runtime_options_init(&o);
@@ -206,7 +211,8 @@ pennon_status runtime_slot(pennon_runtime *rt, unsigned slot, slot_make_fn make,
 {
     ASSERT(slot < RUNTIME_SLOTS);
     pennon_status st = PENNON_OK;
-    (void)pthread_mutex_lock(&rt->slot_lock);
+    /* A slot is filled in one step: nothing to put in order in a child. */
+    (void)lock_in_process(&rt->slot_lock, &rt->slot_pid);
     if (!rt->slots[slot]) {
         st = make(rt, &rt->slots[slot], err);
         rt->slot_free[slot] = drop;

@@ -172,6 +172,12 @@ static pennon_status put_level(struct page_maker *m, const struct rows20 *r, uin
     return *out ? PENNON_OK : m->err->code;
 }
 
+/* CANCELLED or TIMEOUT. */
+static pennon_status maker_check(const struct page_maker *m)
+{
+    return m->column->call ? call_check(m->column->call, m->err) : PENNON_OK;
+}
+
 /* ---- text ---- */
 
 static bool row_valid(const struct rows20 *r, uint64_t i) { return !r->validity || bit_get(r->validity, r->bit + i); }
@@ -220,6 +226,7 @@ static pennon_status put_binary(struct page_maker *m, const struct rows20 *r, co
     TRY_RETURN(put_ends(m, r, in, &e->binary->null_adjustment, &e->binary->indices));
     uint64_t base = in->n ? leaf_offset(in, 0) : 0, end = in->n ? leaf_offset(in, in->n) : 0;
     struct bytes text = end > base ? bytes_of(in->data + base, (size_t)(end - base)) : bytes_of("", 0);
+    TRY_RETURN(maker_check(m));
     TRY_RETURN(put_text_bytes(m, text, compress, &e->binary->bytes));
     *out = e;
     return PENNON_OK;
@@ -232,7 +239,8 @@ static pennon_status put_fsst(struct page_maker *m, const struct rows20 *r, stru
     struct buf codes, offsets;
     struct leaf_in coded;
     uint8_t *table;
-    const struct page_writer w = {m->mem, m->arena, NULL, STORAGE_2_0};
+    const struct page_options o = {.call = m->column->call};
+    const struct page_writer w = {m->mem, m->arena, &o, STORAGE_2_0};
     buf_init(&codes, m->mem, BUF_NO_LIMIT);
     buf_init(&offsets, m->mem, BUF_NO_LIMIT);
     struct ae_message *e = ae_new(m, AE_FSST);
@@ -319,6 +327,7 @@ static pennon_status try_dictionary(struct page_maker *m, const struct rows20 *r
     TRY_NEW(keys, mem_calloc(m->mem, (size_t)r->in.n + 1, 1, err));
     for (uint64_t i = 0; i < r->in.n; i++) {
         uint8_t number;
+        if (i % CHECK_VALUES == 0) TRY(maker_check(m));
         if (!row_valid(r, i)) continue;
         if (!small_set_find(&set, &r->in, i, &number)) goto done;
         keys[i] = (uint8_t)(number + 1);
@@ -521,6 +530,7 @@ static pennon_status write_rows(struct page_maker *m, const struct rows20 *r, st
         struct rows20 part = *r;
         struct ae_message *e;
         uint64_t n = min_u64(step, r->in.n - at);
+        TRY_RETURN(maker_check(m));
         if (n < r->in.n) {
             TRY_RETURN(leaf_slice(m->arena, &r->in, at, n, &part.in, m->err));
             part.bit += at;
@@ -593,6 +603,7 @@ static pennon_status drop_null_bytes(struct page_maker *m, struct rows20 *r)
     uint64_t kept = 0, all = in->n ? leaf_offset(in, in->n) - leaf_offset(in, 0) : 0;
     for (uint64_t i = 0; i < in->n; i++) kept += row_valid(r, i) ? leaf_bytes(in, i).size : 0;
     if (kept == all) return PENNON_OK;
+    TRY_RETURN(maker_check(m));
     uint8_t *offsets = arena_calloc(m->arena, (size_t)in->n + 1, (size_t)width, m->err);
     uint8_t *data = offsets ? arena_alloc(m->arena, (size_t)kept + 1, m->err) : NULL;
     if (!data) return m->err->code;

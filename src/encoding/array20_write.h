@@ -16,6 +16,7 @@ struct array20_column {
     bool binary;     /* text that is no utf8: no automatic dictionary */
     bool allow_loss; /* packed structs: nulls of children are dropped */
     uint64_t max_page_bytes;
+    const struct call *call; /* whose cancel and deadline end the encoding; NULL = nobody's */
 };
 
 /* Slots [start, start + count) of one array, logical indices. Arrays are validated (FULL) and borrowed. */

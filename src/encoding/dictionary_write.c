@@ -189,8 +189,8 @@ done:
 }
 
 /* Number all values; *found = false when the entries or the bytes get too many. */
-static pennon_status values_number(const struct leaf_in *in, uint64_t budget, uint64_t most_bytes, struct value_set *set,
-                                   uint32_t *indices, bool *found, pennon_error *err)
+static pennon_status values_number(const struct page_writer *w, const struct leaf_in *in, uint64_t budget, uint64_t most_bytes,
+                                   struct value_set *set, uint32_t *indices, bool *found, pennon_error *err)
 {
     const bool variable = in->type->kind == LEAF_VARIABLE;
     uint64_t items = 0; /* bytes of the entries, with their offsets */
@@ -200,6 +200,7 @@ static pennon_status values_number(const struct leaf_in *in, uint64_t budget, ui
     for (uint64_t i = 0; i < in->n; i++) {
         const struct bytes value = value_bytes(in, i);
         const size_t before = set->n;
+        if (i % CHECK_VALUES == 0) TRY_RETURN(writer_check(w, err));
         if (i > 0 && bytes_equal(value, previous)) {
             indices[i] = indices[i - 1]; /* runs need no lookup */
         } else {
@@ -233,7 +234,7 @@ pennon_status dictionary_encode(const struct page_writer *w, const struct leaf_i
     if (!promises) goto done;
     TRY(set_init(&set, w->mem, err));
     TRY_NEW(numbers, mem_alloc(w->mem, (size_t)in->n * sizeof *numbers, err));
-    TRY(values_number(in, budget, most_bytes, &set, numbers, found, err));
+    TRY(values_number(w, in, budget, most_bytes, &set, numbers, found, err));
     if (!*found) goto done;
     TRY(set_items(&set, w->arena, in->type, items, err));
     uint8_t *copy = NULL;

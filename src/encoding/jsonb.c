@@ -66,28 +66,28 @@ static pennon_status put_string(struct buf *out, struct bytes s, pennon_error *e
 /* Shortest digits that read back, as "1.5", "1.0", "1e30". */
 static pennon_status put_double(struct buf *out, double v, pennon_error *err)
 {
-    char text[40];
+    char text[REAL_TEXT_MAX];
+    double back;
     if (!isfinite(v)) return buf_printf(out, err, "null");
     for (int digits = 15; digits <= 17; digits++) {
-        (void)snprintf(text, sizeof text, "%.*g", digits, v);
-        if (strtod(text, NULL) == v) break;
+        size_t n = real_print(v, digits, false, text);
+        if (real_parse(bytes_of(text, n), &back) && back == v) break;
     }
     double magnitude = fabs(v);
     if (magnitude != 0 && (magnitude < 1e-5 || magnitude >= 1e16)) {
         /* Scientific, with a sign and without leading zeros. */
         char *e = strchr(text, 'e');
         if (!e) {
-            (void)snprintf(text, sizeof text, "%.16e", v);
             for (int digits = 0; digits <= 16; digits++) {
-                (void)snprintf(text, sizeof text, "%.*e", digits, v);
-                if (strtod(text, NULL) == v) break;
+                size_t n = real_print(v, digits, true, text);
+                if (real_parse(bytes_of(text, n), &back) && back == v) break;
             }
             e = strchr(text, 'e');
         }
         long power = strtol(e + 1, NULL, 10);
         return buf_printf(out, err, "%.*se%s%ld", (int)(e - text), text, power < 0 ? "" : "+", power);
     }
-    if (strchr(text, 'e')) (void)snprintf(text, sizeof text, "%.17g", v);
+    if (strchr(text, 'e')) (void)real_print(v, 17, false, text);
     return buf_printf(out, err, "%s%s", text, strpbrk(text, ".e") ? "" : ".0");
 }
 
@@ -385,11 +385,8 @@ static pennon_status parse_number(struct parser *p, struct buf *out)
         if (mul_overflows(v, 10, &v) || add_overflows(v, (uint64_t)(*d - '0'), &v)) integer = false;
     }
     if (integer && (!negative || v <= (uint64_t)1 << 63)) return put_integer(p, out, v, negative);
-    /* strtod wants an end; numbers are short but may not be. */
-    char *text = mem_strndup(p->mem, (const char *)start, (size_t)(p->at - start), p->err);
-    if (!text) return p->err->code;
-    double value = strtod(text, NULL);
-    mem_free(p->mem, text);
+    double value;
+    if (!real_parse(bytes_of(start, (size_t)(p->at - start)), &value)) return bad(p, "bad number");
     if (!isfinite(value)) return bad(p, "number out of range");
     uint8_t b[9] = {0x60};
     uint64_t bits;

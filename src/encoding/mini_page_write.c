@@ -248,7 +248,10 @@ pennon_status mini_page_write(const struct page_writer *w, const struct leaf_in 
     TRY(mini_values_write(w, in, &values, err));
     TRY(levels_choose(&m, err));
     TRY(chunks_reserve(&m, err));
-    for (size_t c = 0; c < values.n_chunks && *fits; c++) TRY(chunk_write(&m, c, fits, err));
+    for (size_t c = 0; c < values.n_chunks && *fits; c++) {
+        if (c % CHECK_CHUNKS == 0) TRY(writer_check(w, err));
+        TRY(chunk_write(&m, c, fits, err));
+    }
     if (!*fits) goto done;
     ASSERT((!levels->rep && !levels->def) || m.level_at == levels->n_levels);
     if (items) TRY(dictionary_block_write(w, items, &dictionary, &dictionary_ce, err));

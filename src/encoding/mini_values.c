@@ -20,6 +20,7 @@
 
 #include "encoding/page_parts.h"
 
+#define FSST_PART_BYTES ((uint64_t)2 << 20) /* coded between two looks at the call, about */
 #define TEXT_CHUNK_BYTES 4096u
 #define FSST_MIN_BYTES 32768u
 #define FSST_MIN_LENGTH 5u
@@ -251,6 +252,7 @@ static pennon_status rle_write(const struct page_writer *w, const struct leaf_in
         const uint8_t *p = in->values + at * width;
         const size_t n = rle_chunk_values(width, p, (size_t)(in->n - at), CHUNK_BYTES_MAX, CHUNK_VALUES_MAX);
         const size_t values = out->owned[0].size, lengths = out->owned[1].size;
+        if (out->n_chunks % CHECK_CHUNKS == 0) TRY(writer_check(w, err));
         TRY(rle_encode(width, p, n, &out->owned[0], &out->owned[1], err));
         TRY(chunk_add(out, w->mem, n, err));
         chunk_size_set(out, 0, out->owned[0].size - values);
@@ -274,6 +276,7 @@ static pennon_status packed_words_write(const struct page_writer *w, const struc
     for (uint64_t at = 0; at < in->n; at += BITPACK_GROUP) {
         const uint64_t n = min_u64(BITPACK_GROUP, in->n - at);
         const size_t before = out->owned[0].size;
+        if (out->n_chunks % CHECK_CHUNKS == 0) TRY(writer_check(w, err));
         TRY(inline_bitpack_encode(width * 8, in->values + at * width, (size_t)n, &out->owned[0], err));
         TRY(chunk_add(out, w->mem, n, err));
         chunk_size_set(out, 0, out->owned[0].size - before);
@@ -321,6 +324,7 @@ static pennon_status bss_write(const struct page_writer *w, const struct leaf_in
     TRY(buf_resize(&out->owned[0], (size_t)(in->n * width), err));
     for (uint64_t at = 0; at < in->n; at += rows) {
         const uint64_t n = min_u64(rows, in->n - at);
+        if (out->n_chunks % CHECK_CHUNKS == 0) TRY(writer_check(w, err));
         bss_encode(width, in->values + at * width, (size_t)n, out->owned[0].data + at * width);
         TRY(chunk_add(out, w->mem, n, err));
         chunk_size_set(out, 0, n * width);
@@ -373,6 +377,7 @@ static pennon_status text_chunks(const struct page_writer *w, const struct leaf_
     out->n_buffers = 1;
     for (uint64_t at = 0; at < in->n;) {
         const uint64_t n = text_chunk_values(in, at, target);
+        if (out->n_chunks % CHECK_CHUNKS == 0) TRY(writer_check(w, err));
         const size_t before = out->owned[0].size;
         TRY(variable_chunk_encode(width, in->offsets + at * width, n, in->data, &out->owned[0], err));
         TRY(chunk_add(out, w->mem, n, err));
@@ -389,8 +394,9 @@ bool fsst_is_wanted(const struct page_writer *w, const struct leaf_in *in)
 {
     const struct page_options *o = w->options;
     const uint64_t size = leaf_offset(in, in->n) - leaf_offset(in, 0) + (in->n + 1) * leaf_offset_width(in);
-    /* The training has a fixed size that a small budget may not have: then the texts stay as they are. */
-    if (mem_available(w->mem) < FSST_TRAINING_BYTES + 3 * size) return false;
+    /* The training has a fixed size that a small budget may not have: then the texts stay as they are. What others use now plays no part: the
+     * file is the same every time. */
+    if (mem_limit(w->mem) < 2 * FSST_TRAINING_BYTES + 3 * size) return false;
     if (o->compression == PAGE_COMPRESSION_FSST) return true;
     if (o->compression != PAGE_COMPRESSION_AUTO || o->binary) return false;
     return size >= FSST_MIN_BYTES && leaf_max_length(in) >= FSST_MIN_LENGTH;
@@ -405,7 +411,13 @@ pennon_status fsst_encode_leaf(const struct page_writer *w, const struct leaf_in
     TRY(fsst_train(w->mem, width, in->offsets, in->n, in->data, &e, err));
     fsst_encoder_table(e, table);
     TRY(buf_resize(offsets, (size_t)(in->n + 1) * width, err));
-    TRY(fsst_compress(e, width, in->offsets, in->n, in->data, codes, offsets->data, err));
+    /* In parts of some MiB: each begins at the offset that the one before has ended with. */
+    const uint64_t bytes = leaf_offset(in, in->n) - leaf_offset(in, 0), step = max_u64(FSST_PART_BYTES / max_u64(bytes / in->n, 8), 1);
+    for (uint64_t at = 0; at < in->n; at += step) {
+        const uint64_t n = min_u64(step, in->n - at);
+        TRY(writer_check(w, err));
+        TRY(fsst_compress(e, width, in->offsets + at * width, n, in->data, codes, offsets->data + at * width, err));
+    }
     *out = *in;
     out->offsets = offsets->data;
     out->data = codes->data ? codes->data : in->data;
@@ -450,6 +462,7 @@ static pennon_status general_wrap(const struct page_writer *w, struct mini_value
     TRY_NEW(sizes, mem_calloc(w->mem, v->n_chunks, sizeof *sizes, err));
     for (size_t c = 0; c < v->n_chunks; c++) {
         const size_t size = (size_t)v->sizes[c * v->n_buffers], before = framed.size;
+        if (c % CHECK_CHUNKS == 0) TRY(writer_check(w, err));
         TRY(general_encode(scheme, o->compression_level, bytes_of(v->buffers[0].data + at, size), &framed, err));
         sizes[c] = framed.size - before;
         at += size;

@@ -80,7 +80,6 @@ static pennon_status init_levels(struct page *p, const struct bytes *bytes, penn
     CHECK_FILE_RETURN(n_rep == 0 || n_def == 0 || n_rep == n_def, "%" PRIu64 " repetition and %" PRIu64 " definition levels", n_rep,
                       n_def);
     c->n_levels = max_u64(n_rep, n_def);
-    p->extra_memory += c->rep.cap + c->def.cap;
     if (p->kinds.max_rep == 0) {
         buf_free(&c->rep);
         CHECK_FILE_RETURN(c->n_levels == 0 || c->n_levels == p->rows, "%" PRIu64 " levels for %" PRIu64 " rows", c->n_levels,

@@ -100,7 +100,6 @@ static pennon_status read_words(struct page *p, struct bytes words, pennon_error
                       p->buffers[1].size);
     mp->offsets[mp->n_chunks] = offset;
     mp->values[mp->n_chunks] = value;
-    p->extra_memory += mp->n_chunks * 16;
     return PENNON_OK;
 }
 
@@ -124,7 +123,6 @@ static pennon_status read_rep_index(struct page *p, struct bytes index, pennon_e
     }
     CHECK_FILE_RETURN(row == p->rows && preamble == 0, "repetition index has %" PRIu64 " of %" PRIu64 " rows", row, p->rows);
     mp->rows[mp->n_chunks] = row;
-    p->extra_memory += mp->n_chunks * 9;
     return PENNON_OK;
 }
 
@@ -139,7 +137,6 @@ static pennon_status read_dictionary(struct page *p, struct bytes bytes, pennon_
     TRY_NEW(mp->items, mem_calloc(p->mem, 1, sizeof *mp->items, err));
     TRY(leaf_out_init(mp->items, type, NULL, 0, p->mem, err));
     TRY(block_decode_leaf(mp->dictionary, bytes, mp->n_dictionary, mp->items, err));
-    p->extra_memory += mp->items->values.cap + mp->items->offsets.cap + mp->items->data.cap;
 done:
     return st;
 }
@@ -273,8 +270,8 @@ static pennon_status open_chunk(struct mini_decoder *d, size_t chunk)
     if (!mp->rep && !mp->def) d->n_levels = values;
     CHECK_FILE_RETURN(d->n_levels >= values && (mp->rep || d->n_levels == values),
                       "chunk of %" PRIu64 " levels for %" PRIu64 " values", d->n_levels, values);
-    if (mp->rep) TRY_RETURN(block_decode_fixed(mp->rep, rep, d->n_levels, 16, d->page->mem, &d->rep, err));
-    if (mp->def) TRY_RETURN(block_decode_fixed(mp->def, def, d->n_levels, 16, d->page->mem, &d->def, err));
+    if (mp->rep) TRY_RETURN(block_decode_fixed(mp->rep, rep, d->n_levels, 16, d->out->mem, &d->rep, err));
+    if (mp->def) TRY_RETURN(block_decode_fixed(mp->def, def, d->n_levels, 16, d->out->mem, &d->def, err));
     return PENNON_OK;
 }
 
@@ -285,7 +282,7 @@ static pennon_status want_values(struct mini_decoder *d, uint64_t start, uint64_
         d->slices[d->n_slices - 1].end = end;
         return PENNON_OK;
     }
-    TRY_RETURN(mem_grow(d->page->mem, &d->slices, &d->cap_slices, d->n_slices, sizeof *d->slices, SIZE_MAX / 64, d->err));
+    TRY_RETURN(mem_grow(d->out->mem, &d->slices, &d->cap_slices, d->n_slices, sizeof *d->slices, SIZE_MAX / 64, d->err));
     d->slices[d->n_slices++] = (struct row_range){start, end};
     return PENNON_OK;
 }
@@ -443,16 +440,17 @@ pennon_status mini_decode(const struct page *p, const struct page_plan *plan, co
 {
     pennon_status st = PENNON_OK;
     struct mini_decoder d = {.page = p, .plan = plan, .bytes = bytes, .out = o, .levels = levels, .err = err};
-    value_scratch_init(&d.scratch, p->mem);
-    buf_init(&d.rep, p->mem, BUF_NO_LIMIT);
-    buf_init(&d.def, p->mem, BUF_NO_LIMIT);
-    if (p->mini.dictionary) TRY(leaf_out_init(&d.indices, &p->mini.index_type, NULL, 0, p->mem, err));
+    value_scratch_init(&d.scratch, o->mem);
+    buf_init(&d.rep, o->mem, BUF_NO_LIMIT);
+    buf_init(&d.def, o->mem, BUF_NO_LIMIT);
+    if (p->mini.dictionary) TRY(leaf_out_init(&d.indices, &p->mini.index_type, NULL, 0, o->mem, err));
     if (o->type->kind == LEAF_DICTIONARY) TRY(remember_dictionary(p, o, err));
     size_t r = 0, chunk = 0;
     while (r < plan->n_rows) {
         size_t first, last;
         rows_to_chunks(&p->mini, plan->rows[r].start, plan->rows[r].end, &first, &last);
         if (first > chunk) chunk = first;
+        if (plan->call && chunk % CHECK_CHUNKS == 0) TRY(call_check(plan->call, err));
         CHECK_FILE(chunk <= last, "rows %" PRIu64 " to %" PRIu64 " do not end in their chunks", plan->rows[r].start,
                    plan->rows[r].end);
         d.n_slices = 0;
@@ -467,6 +465,6 @@ done:
     buf_free(&d.rep);
     buf_free(&d.def);
     if (p->mini.dictionary) leaf_out_free(&d.indices);
-    mem_free(p->mem, d.slices);
+    mem_free(o->mem, d.slices);
     return st;
 }

@@ -27,6 +27,16 @@ struct page_writer {
     uint32_t version;
 };
 
+/* A loop over values looks at the call once in so many of them; one of a chunk of some KiB a round once in fewer. */
+#define CHECK_VALUES 8192u
+#define CHECK_CHUNKS 32u
+/* CANCELLED or TIMEOUT. */
+static inline pennon_status writer_check(const struct page_writer *w, pennon_error *err)
+{
+    const struct call *c = w->options ? w->options->call : NULL;
+    return c ? call_check(c, err) : PENNON_OK;
+}
+
 /* ---- values ---- */
 
 /* n values, dense, borrowed. Integers are in machine order. */

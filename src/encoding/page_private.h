@@ -5,6 +5,10 @@
 
 #include "encoding/value_read.h"
 
+/* Decoding looks at the call once in so many chunks of a mini-block page, or rows of a full-zip page, which may be large. */
+#define CHECK_CHUNKS 32u
+#define CHECK_ROWS 256u
+
 enum page_kind { PAGE_MINI, PAGE_ZIP, PAGE_CONSTANT };
 
 /* Chunk map of a mini-block page. */
@@ -67,7 +71,6 @@ struct page {
     struct mini_page mini;
     struct zip_page zip;
     struct constant_page constant;
-    uint64_t extra_memory;
 };
 
 /* Levels of the rows decoded so far, u16 each; empty = all zero. */

@@ -108,8 +108,6 @@ void page_free(struct page *p)
     mem_free(p->mem, p);
 }
 
-uint64_t page_memory(const struct page *p) { return sizeof *p + p->extra_memory + 1024; }
-
 /* ---- init ---- */
 
 void page_init_ranges(const struct page *p, struct page_buffer out[PAGE_INIT_MAX], uint32_t *n)
@@ -152,12 +150,13 @@ pennon_status plan_add_range(struct page_plan *plan, uint64_t offset, uint64_t s
     return PENNON_OK;
 }
 
-pennon_status page_plan(const struct page *p, const struct row_range *rows, size_t n, struct page_plan *out, pennon_error *err)
+pennon_status page_plan(const struct page *p, struct mem *mem, const struct row_range *rows, size_t n, struct page_plan *out,
+                        pennon_error *err)
 {
     ASSERT(p->ready);
     pennon_status st = PENNON_OK;
-    *out = (struct page_plan){.mem = p->mem};
-    TRY_NEW(out->rows, mem_alloc(p->mem, (n + 1) * sizeof *rows, err));
+    *out = (struct page_plan){.mem = mem};
+    TRY_NEW(out->rows, mem_alloc(mem, (n + 1) * sizeof *rows, err));
     if (n) memcpy(out->rows, rows, n * sizeof *rows);
     out->n_rows = n;
     for (size_t i = 0; i < n; i++) {
@@ -250,7 +249,7 @@ pennon_status page_decode(const struct page *p, const struct page_plan *plan, co
     struct level_sink levels;
     struct layer_kinds kinds = p->kinds;
     uint64_t before = o->n, values, rows_before = o->layers[o->n_layers - 1].length;
-    level_sink_init(&levels, p->mem);
+    level_sink_init(&levels, o->mem);
     if (plan->row_count == 0) goto done;
     TRY(reserve_values(p, plan, o, err));
     switch (p->kind) {

@@ -190,7 +190,6 @@ struct page;
 pennon_status page_open(struct mem *mem, const struct page_desc *desc, const struct leaf_type *type, const struct layer_spec *specs,
                         uint32_t n_specs, struct page **out, pennon_error *err) CHECKED;
 void page_free(struct page *p);             /* NULL is allowed */
-uint64_t page_memory(const struct page *p); /* bytes held, for caches */
 
 #define PAGE_INIT_MAX 4u
 /* Ranges for page_init; *n = 0 when nothing is needed. `whole` says that the page will be scanned, which loads more. */
@@ -201,6 +200,7 @@ pennon_status page_init(struct page *p, const struct bytes *bytes, pennon_error 
 /* The bytes that a set of rows needs. */
 struct page_plan {
     struct mem *mem;
+    const struct call *call; /* set by the caller: whose cancel and deadline end the decoding; NULL = nobody's */
     struct row_range *rows; /* copied */
     size_t n_rows;
     uint64_t row_count;
@@ -209,7 +209,7 @@ struct page_plan {
     uint32_t *parts; /* private to the page kind: per row range */
     size_t n_parts;
 };
-pennon_status page_plan(const struct page *p, const struct row_range *rows, size_t n, struct page_plan *out,
+pennon_status page_plan(const struct page *p, struct mem *mem, const struct row_range *rows, size_t n, struct page_plan *out,
                         pennon_error *err) CHECKED;
 void page_plan_free(struct page_plan *plan);
 /* Decode all rows of the plan. `bytes[i]` belongs to plan->ranges[i] and is exactly as long. `o` was made with the page's type and specs; after a

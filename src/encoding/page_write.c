@@ -505,10 +505,12 @@ static pennon_status group_write(const struct page_writer *w, const struct group
     const uint16_t *def = NULL;
     TRY(group_levels(g, w->arena, w->mem, &l, err));
     if (g->column->type->kind == LEAF_BLOB && l.max_rep > 0) FAIL(PENNON_NOT_SUPPORTED, "blobs in lists");
+    TRY(writer_check(w, err));
     TRY(value_levels(w->arena, &l, &def, err));
     TRY(group_values(g, w->arena, &l, def, &values, err));
     TRY(pieces_plan(w->mem, &l, &pieces, err));
     for (size_t i = 0; i < pieces.n; i++) {
+        TRY(writer_check(w, err));
         const struct piece *p = &pieces.items[i];
         const uint16_t *piece_def = def ? def + p->value : NULL;
         struct page_bytes *page = NULL;

@@ -43,7 +43,8 @@ struct page_options {
     int32_t dict_values_level;
     bool has_dict_values_level;
     enum page_structure structure;
-    bool binary; /* set by the caller for binary and large_binary: no automatic FSST */
+    bool binary;             /* set by the caller for binary and large_binary: no automatic FSST */
+    const struct call *call; /* set by the caller: whose cancel and deadline end the encoding; NULL = nobody's */
 };
 
 void page_options_init(struct page_options *o);

@@ -62,7 +62,6 @@ pennon_status zip_init(struct page *p, const struct bytes *bytes, pennon_error *
     z->index = arena_alloc(&p->arena, bytes[0].size, err);
     if (!z->index) return err->code;
     memcpy(z->index, bytes[0].data, bytes[0].size);
-    p->extra_memory += bytes[0].size;
     return PENNON_OK;
 }
 
@@ -116,6 +115,7 @@ pennon_status zip_plan(const struct page *p, struct page_plan *plan, pennon_erro
 
 struct zip_decoder {
     const struct page *page;
+    const struct call *call; /* NULL = nobody stops it */
     const uint8_t *at, *end;
     struct leaf_out *out;
     struct level_sink *levels;
@@ -218,7 +218,10 @@ static pennon_status decode_range(struct zip_decoder *d, uint64_t rows)
     }
     uint64_t starts = 0;
     if (d->page->kinds.max_rep == 0) {
-        while (starts < rows) TRY_RETURN(decode_position(d, &starts));
+        while (starts < rows) {
+            if (d->call && starts % CHECK_ROWS == 0) TRY_RETURN(call_check(d->call, err));
+            TRY_RETURN(decode_position(d, &starts));
+        }
         CHECK_FILE_RETURN(d->at == d->end, "%td bytes too many in %" PRIu64 " full-zip rows", d->end - d->at, rows);
         return PENNON_OK;
     }
@@ -231,11 +234,12 @@ pennon_status zip_decode(const struct page *p, const struct page_plan *plan, con
                          struct level_sink *levels, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
-    struct zip_decoder d = {.page = p, .out = o, .levels = levels, .err = err};
-    value_scratch_init(&d.scratch, p->mem);
+    struct zip_decoder d = {.page = p, .call = plan->call, .out = o, .levels = levels, .err = err};
+    value_scratch_init(&d.scratch, o->mem);
     size_t range = 0;
     for (size_t i = 0; i < plan->n_rows; i++) {
         uint64_t offset = 0, size = 0;
+        if (plan->call && i % CHECK_ROWS == 0) TRY(call_check(plan->call, err));
         TRY(row_span(p, &plan->rows[i], &offset, &size, err));
         while (range + 1 < plan->n_ranges && offset >= plan->ranges[range].offset + plan->ranges[range].size && size > 0) range++;
         const uint8_t *base = plan->n_ranges ? bytes[range].data : NULL;

@@ -140,6 +140,7 @@ static pennon_status framed_text(const struct page_writer *w, const struct leaf_
         const uint32_t at32 = (uint32_t)at;
         if (width == 4 && at > UINT32_MAX) FAIL(PENNON_OVER_BUDGET, "more than 4 GiB of compressed text in one page");
         memcpy(out->offsets.data + i * width, width == 8 ? (const void *)&at : (const void *)&at32, width);
+        TRY(writer_check(w, err));
         if (i < in->n) TRY(general_encode(GENERAL_ZSTD, 0, leaf_bytes(in, i), &out->bytes, err));
     }
     out->text = *in;
@@ -326,7 +327,7 @@ static pennon_status value_append(struct zipper *z, uint64_t i, bool null, penno
     return buf_append(&z->data, value.data, value.size, err);
 }
 
-static pennon_status zip_all(struct zipper *z, pennon_error *err)
+static pennon_status zip_all(const struct page_writer *w, struct zipper *z, pennon_error *err)
 {
     const struct page_levels *l = z->levels;
     const struct zip_values *v = z->values;
@@ -337,6 +338,7 @@ static pennon_status zip_all(struct zipper *z, pennon_error *err)
         const uint16_t rep = l->rep ? l->rep[i] : 0;
         const uint16_t def = l->def ? l->def[i] : 0;
         uint8_t control[4];
+        if (i % CHECK_CHUNKS == 0) TRY_RETURN(writer_check(w, err)); /* values may be large */
         if (z->index_width > 0 && rep == z->row_rep) TRY_RETURN(index_append(z, err));
         store_u32(control, (uint32_t)rep << z->bits_def | def);
         TRY_RETURN(buf_append(&z->data, control, z->control, err));
@@ -386,7 +388,7 @@ pennon_status zip_page_write(const struct page_writer *w, const struct leaf_in *
     }
     if (values.width > UINT32_MAX / 8) FAIL(PENNON_NOT_SUPPORTED, "values of %" PRIu64 " bytes", values.width);
     TRY(zipper_plan(&z, in->n, err));
-    TRY(zip_all(&z, err));
+    TRY(zip_all(w, &z, err));
     TRY(layout_write(&z, &out->layout, err));
     buf_move(&out->buffers[out->n_buffers++], &z.data);
     if (z.index_width > 0) buf_move(&out->buffers[out->n_buffers++], &z.index);

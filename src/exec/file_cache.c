@@ -1,9 +1,12 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
-/* Opened data files of a dataset: a small table by place (base and path), least recently used ones leave first. */
+/* Opened data files of a dataset: a small table by place (base and path), least recently used ones leave first, when there are too many or they hold
+ * too much memory. */
 #include <pthread.h>
 #include <stdatomic.h>
 
 #include "exec/exec.h"
+
+#define MEMORY_SHARE 4u /* readers that are kept: one part in so many of the memory limit */
 
 struct cached_file {
     char *path; /* relative path of the data file */
@@ -57,29 +60,62 @@ void file_cache_release(struct file_cache *fc)
     mem_release(m);
 }
 
-static struct file_reader *find_cached(struct file_cache *fc, const struct data_file *f)
+/* With the lock held: the reader of the file, retained, or NULL. */
+static struct file_reader *find_locked(struct file_cache *fc, const struct data_file *f)
 {
     struct file_reader *r = NULL;
-    (void)pthread_mutex_lock(&fc->lock);
     for (size_t i = 0; i < fc->n && !r; i++) {
         struct cached_file *e = &fc->files[i];
         if (e->base != f->base || strcmp(e->path, f->path) != 0) continue;
         e->used_at = ++fc->clock;
         r = file_reader_retain(e->reader);
     }
+    return r;
+}
+
+static struct file_reader *find_cached(struct file_cache *fc, const struct data_file *f)
+{
+    (void)pthread_mutex_lock(&fc->lock);
+    struct file_reader *r = find_locked(fc, f);
     (void)pthread_mutex_unlock(&fc->lock);
     return r;
 }
 
-/* Keep a reader; best effort: without memory it is simply not kept. */
-static void keep(struct file_cache *fc, const struct data_file *f, struct file_reader *r)
+/* With the lock held: readers leave, the longest unused first, until those that stay hold their share of the memory limit at most. */
+static void shed(struct file_cache *fc)
+{
+    uint64_t held = 0, share = mem_limit(fc->mem) / MEMORY_SHARE;
+    for (size_t i = 0; i < fc->n; i++) held += file_reader_memory(fc->files[i].reader);
+    while (held > share && fc->n > 1) {
+        size_t oldest = 0;
+        for (size_t i = 1; i < fc->n; i++) {
+            if (fc->files[i].used_at < fc->files[oldest].used_at) oldest = i;
+        }
+        struct cached_file gone = fc->files[oldest];
+        fc->files[oldest] = fc->files[--fc->n];
+        fc->files[fc->n] = (struct cached_file){0};
+        held -= min_u64(held, file_reader_memory(gone.reader));
+        file_reader_release(gone.reader);
+        mem_free(fc->mem, gone.path);
+    }
+}
+
+/* Keep a reader; best effort: without memory it is simply not kept. When another thread was faster its reader is the result. */
+static struct file_reader *keep(struct file_cache *fc, const struct data_file *f, struct file_reader *r)
 {
     pennon_error ignored;
     pennon_error_init(&ignored);
     char *path = mem_strdup(fc->mem, f->path, &ignored);
     pennon_error_clear(&ignored);
-    if (!path) return;
+    if (!path) return r;
     (void)pthread_mutex_lock(&fc->lock);
+    struct file_reader *other = find_locked(fc, f);
+    if (other) {
+        (void)pthread_mutex_unlock(&fc->lock);
+        mem_free(fc->mem, path);
+        file_reader_release(r);
+        return other;
+    }
     size_t at = fc->n;
     if (fc->n < fc->max) {
         fc->n++;
@@ -91,9 +127,11 @@ static void keep(struct file_cache *fc, const struct data_file *f, struct file_r
     }
     struct cached_file old = fc->files[at];
     fc->files[at] = (struct cached_file){path, f->base, file_reader_retain(r), ++fc->clock};
+    shed(fc);
     (void)pthread_mutex_unlock(&fc->lock);
     file_reader_release(old.reader);
     mem_free(fc->mem, old.path);
+    return r;
 }
 
 pennon_status file_cache_get(const struct call *c, struct file_cache *fc, struct snapshot *s, const struct data_file *f,
@@ -105,7 +143,7 @@ pennon_status file_cache_get(const struct call *c, struct file_cache *fc, struct
     char *path = NULL;
     pennon_status st = data_file_locate(c, s, f, &store, &path, err);
     if (st == PENNON_OK) st = file_reader_open(c, store, path, f->size, out, err);
-    if (st == PENNON_OK) keep(fc, f, *out);
+    if (st == PENNON_OK) *out = keep(fc, f, *out);
     pennon_store_free(store);
     mem_free(c->mem, path);
     return st;

@@ -8,6 +8,8 @@
 
 #include "exec/exec.h"
 
+#define CHECK_ROWS 4096u /* between two looks at the call */
+
 /* One asked-for row. */
 struct wanted {
     uint64_t place;
@@ -103,7 +105,8 @@ static pennon_status live_starts(const struct call *c, struct snapshot *s, struc
     if (!starts) return err->code;
     for (size_t i = 0; i < s->n_fragments; i++) {
         uint64_t live;
-        pennon_status st = fragment_live_rows(c, s, &s->fragments[i], file_cache_length, fc, &live, err);
+        pennon_status st = call_check(c, err);
+        if (st == PENNON_OK) st = fragment_live_rows(c, s, &s->fragments[i], file_cache_length, fc, &live, err);
         if (st != PENNON_OK) {
             mem_free(c->mem, starts);
             return st;
@@ -176,7 +179,9 @@ pennon_status take_places(const struct call *c, struct snapshot *s, struct file_
     TRY(group_rows(&t, err));
     if (plan->uses[SYSTEM_ROW_OFFSET]) TRY(live_starts(c, s, fc, &t.starts, err));
     TRY(pool_parallel(call_pool(c), c->threads, t.n_groups, read_group, &t, err));
+    TRY(call_check(c, err));
     TRY(join_groups(&t, &all, err));
+    TRY(call_check(c, err));
     TRY(order_rows(&t, &all, out, err));
 done:
     array_release(&all);
@@ -209,6 +214,7 @@ pennon_status resolve_offsets(const struct call *c, struct snapshot *s, struct f
     TRY(live_starts(c, s, fc, &starts, err));
     uint64_t total = starts[s->n_fragments];
     for (size_t i = 0; i < n; i++) {
+        if (i % CHECK_ROWS == 0) TRY(call_check(c, err));
         if (offsets[i] >= total)
             FAIL(PENNON_INVALID_ARGUMENT, "row %" PRIu64 " is past the end: the dataset has %" PRIu64 " rows", offsets[i], total);
         size_t low = 0, high = s->n_fragments;
@@ -242,6 +248,7 @@ pennon_status count_live_rows(const struct call *c, struct snapshot *s, struct f
     *rows = 0;
     for (size_t i = 0; i < s->n_fragments; i++) {
         uint64_t live;
+        TRY_RETURN(call_check(c, err));
         TRY_RETURN(fragment_live_rows(c, s, &s->fragments[i], file_cache_length, fc, &live, err));
         *rows += live;
     }

@@ -101,7 +101,7 @@ void blob_files_end(struct file_writer *w, bool remove)
     store_writer_abort(w->blobs.pack);
     if (remove && w->blobs.n_files) {
         /* A cancelled call may still clean up behind itself. */
-        struct call c = w->undo;
+        struct call c = w->call;
         c.cancel = NULL;
         c.deadline_ns = INT64_MAX;
         file_remove_sidecars(&c, w->store, w->path, w->blobs.n_files);

@@ -21,6 +21,8 @@ pennon_status file_reader_open(const struct call *c, pennon_store *store, const 
                                struct file_reader **out, pennon_error *err) CHECKED;
 struct file_reader *file_reader_retain(struct file_reader *r);
 void file_reader_release(struct file_reader *r); /* NULL is allowed */
+/* Bytes that the reader holds now: metadata, the end of the file, open pages. */
+uint64_t file_reader_memory(const struct file_reader *r);
 uint64_t file_reader_rows(const struct file_reader *r);
 uint32_t file_reader_version(const struct file_reader *r); /* STORAGE_ */
 uint32_t file_reader_columns(const struct file_reader *r);

@@ -9,6 +9,12 @@
 #include "encoding/array20.h"
 #include "file/file.h"
 
+/* A page that is kept open while it is read, and after that while there is room. */
+struct open_page {
+    struct page *page; /* NULL = not opened */
+    uint32_t users;    /* reads that use it now */
+};
+
 /* One column of the file: its metadata is parsed on first use, its pages are opened on first use. In 0.1 a column is a line of the page table, its pages
  * are the batches, only `pages` and `n_pages` are set, and a page's one buffer says where it begins (size 0: the type tells it). */
 struct file_column {
@@ -22,13 +28,14 @@ struct file_column {
     size_t n_pages;
     struct page_desc *pages;
     uint64_t *starts;        /* n_pages + 1 first rows, in units of Page.length */
-    struct page **open;      /* NULL = not opened; the pointers are set under the lock */
+    struct open_page *open;  /* of 2.1 and later; guarded by the lock */
     struct array20 **arrays; /* the same for version 2.0 */
     uint64_t *item_starts;   /* 2.0, lists: n_pages + 1 first items; NULL = not known yet */
 };
 
 struct file_reader {
     struct mem *mem;
+    struct mem *pages_mem; /* of open pages; a part of mem */
     pennon_store *store;
     char *path;
     uint64_t size;

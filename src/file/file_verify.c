@@ -215,12 +215,14 @@ static enum stretch_kind page_stretch(struct file_reader *r, const struct file_c
             kind = array20_is_uniform(a) ? STRETCH_SAME : array20_is_framed(a) ? STRETCH_FRAME : STRETCH_PLAIN;
         array20_free(a);
     } else {
+        /* An open page that nobody reads may be closed as soon as the lock is free. */
         (void)pthread_mutex_lock(&r->lock);
-        const struct page *kept = col->open[page];
+        const bool open = col->open[page].page != NULL;
+        bool uniform = open && page_is_uniform(col->open[page].page);
         (void)pthread_mutex_unlock(&r->lock);
-        if (!kept && page_open(r->mem, &col->pages[page], &col->type, col->specs, col->n_specs, &p, &ignored) == PENNON_OK)
-            kept = p;
-        if (kept && page_is_uniform(kept)) kind = STRETCH_SAME;
+        if (!open && page_open(r->mem, &col->pages[page], &col->type, col->specs, col->n_specs, &p, &ignored) == PENNON_OK)
+            uniform = page_is_uniform(p);
+        if (uniform) kind = STRETCH_SAME;
         page_free(p);
     }
     pennon_error_clear(&ignored);

@@ -8,6 +8,8 @@
  * Source: spec file-format 12. */
 #include "file/blob_read.h"
 
+#define KEPT_SHARE 8u /* open pages of a file: one part in so many of the memory limit */
+
 /* Rows of one page that are wanted. */
 struct page_use {
     uint32_t leaf;
@@ -84,24 +86,57 @@ static pennon_status use_pages(struct reading *rd, uint32_t leaf, const struct r
 
 /* ---- opening pages ---- */
 
-/* The opened page of the cache, or NULL. */
-static struct page *cached_page(struct file_reader *r, const struct file_column *col, size_t page)
+/* The page if it is open, to be given back with unuse_pages; or NULL. */
+static struct page *use_page(struct file_reader *r, const struct file_column *col, size_t page)
 {
     (void)pthread_mutex_lock(&r->lock);
-    struct page *p = col->open[page];
+    struct page *p = col->open[page].page;
+    if (p) col->open[page].users++;
     (void)pthread_mutex_unlock(&r->lock);
     return p;
 }
 
-/* Put a page into the cache; when another thread was faster its page is used. */
+/* With the lock held: close the pages that nobody reads. A scan does not come back to them, and a large file has many. */
+static void close_unused(struct file_reader *r)
+{
+    for (uint32_t i = 0; i < r->n_columns; i++) {
+        const struct file_column *col = &r->columns[i];
+        for (size_t k = 0; col->open && k < col->n_pages; k++) {
+            struct open_page *o = &col->open[k];
+            if (!o->page || o->users) continue;
+            page_free(o->page);
+            o->page = NULL;
+        }
+    }
+}
+
+/* Keep a page open and use it; when another thread was faster its page is used. */
 static struct page *install_page(struct file_reader *r, struct file_column *col, size_t page, struct page *mine)
 {
     (void)pthread_mutex_lock(&r->lock);
-    struct page *p = col->open[page];
-    if (!p) p = col->open[page] = mine;
+    struct open_page *o = &col->open[page];
+    o->users++;
+    if (!o->page) {
+        o->page = mine;
+        if (mem_used(r->pages_mem) > mem_limit(r->mem) / KEPT_SHARE) close_unused(r);
+    }
+    struct page *p = o->page;
     (void)pthread_mutex_unlock(&r->lock);
     if (p != mine) page_free(mine);
     return p;
+}
+
+static void unuse_pages(struct reading *rd)
+{
+    (void)pthread_mutex_lock(&rd->reader->lock);
+    for (size_t i = 0; i < rd->n_uses; i++) {
+        const struct page_use *u = &rd->uses[i];
+        if (!u->open) continue;
+        struct open_page *o = &rd->reader->columns[rd->p->leaf_columns[u->leaf]].open[u->page];
+        ASSERT(o->page == u->open && o->users > 0);
+        o->users--;
+    }
+    (void)pthread_mutex_unlock(&rd->reader->lock);
 }
 
 struct opening {
@@ -138,11 +173,11 @@ static pennon_status open_pages(struct reading *rd, pennon_error *err)
         struct page_use *u = &rd->uses[i];
         uint32_t column = rd->p->leaf_columns[u->leaf];
         struct file_column *col = &r->columns[column];
-        u->open = cached_page(r, col, u->page);
+        u->open = use_page(r, col, u->page);
         if (u->open) continue;
         struct opening *o = &opening[n];
         o->use = i;
-        st = page_open(r->mem, &col->pages[u->page], &col->type, col->specs, col->n_specs, &o->page, err);
+        st = page_open(r->pages_mem, &col->pages[u->page], &col->type, col->specs, col->n_specs, &o->page, err);
         if (st != PENNON_OK) {
             st = file_where(r, st, column, (int64_t)u->page, PENNON_NOWHERE, err);
             goto done;
@@ -168,8 +203,9 @@ static pennon_status plan_bytes(struct reading *rd, pennon_error *err)
 {
     for (size_t i = 0; i < rd->n_uses; i++) {
         struct page_use *u = &rd->uses[i];
-        pennon_status st = page_plan(u->open, u->rows, u->n_rows, &u->plan, err);
+        pennon_status st = page_plan(u->open, rd->call->mem, u->rows, u->n_rows, &u->plan, err);
         if (st != PENNON_OK) return file_where(rd->reader, st, rd->p->leaf_columns[u->leaf], (int64_t)u->page, PENNON_NOWHERE, err);
+        u->plan.call = rd->call;
         u->first_range = rd->fetch.n;
         for (size_t k = 0; k < u->plan.n_ranges; k++)
             TRY_RETURN(fetch_add(&rd->fetch, u->plan.ranges[k].offset, u->plan.ranges[k].size, err));
@@ -207,6 +243,7 @@ static pennon_status decode_all(struct reading *rd, pennon_error *err)
 static void reading_end(struct reading *rd)
 {
     struct mem *m = rd->call->mem;
+    unuse_pages(rd);
     for (size_t i = 0; i < rd->n_uses; i++) page_plan_free(&rd->uses[i].plan);
     for (uint32_t i = 0; rd->leaves && i < rd->p->n_leaves; i++) leaf_out_free(&rd->leaves[i]);
     mem_free(m, rd->leaves);

@@ -232,15 +232,22 @@ pennon_status file_reader_open(const struct call *c, pennon_store *store, const 
                                struct file_reader **out, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
-    struct mem *m = runtime_mem(c->runtime);
-    struct file_reader *r;
-    TRY_NEW(r, mem_calloc(m, 1, sizeof *r, err));
-    r->mem = mem_retain(m);
+    struct file_reader *r = NULL;
+    struct mem *m;
+    /* A mem of its own tells what the reader holds; the runtime pays. */
+    TRY_NEW(m, mem_new(runtime_mem(c->runtime), UINT64_MAX, NULL, err));
+    r = mem_calloc(m, 1, sizeof *r, err);
+    if (!r) {
+        mem_release(m);
+        return err->code;
+    }
+    r->mem = m;
     arena_init(&r->arena, m);
     (void)pthread_mutex_init(&r->lock, NULL);
     atomic_init(&r->refs, 1);
     r->store = store;
     pennon_store_retain(store);
+    TRY_NEW(r->pages_mem, mem_new(m, UINT64_MAX, NULL, err));
     TRY_NEW(r->path, mem_strdup(m, path, err));
     TRY(read_tail(c, r, known_size, err));
     const uint8_t *end = r->tail->data + r->tail->size;
@@ -273,7 +280,7 @@ void file_reader_release(struct file_reader *r)
     if (r->legacy) legacy_free(r);
     for (uint32_t i = 0; r->columns && i < r->n_columns; i++) {
         const struct file_column *col = &r->columns[i];
-        for (size_t p = 0; col->open && p < col->n_pages; p++) page_free(col->open[p]);
+        for (size_t p = 0; col->open && p < col->n_pages; p++) page_free(col->open[p].page);
         for (size_t p = 0; col->arrays && p < col->n_pages; p++) array20_free(col->arrays[p]);
     }
     schema_release(r->schema);
@@ -283,6 +290,7 @@ void file_reader_release(struct file_reader *r)
     arena_reset(&r->arena);
     (void)pthread_mutex_destroy(&r->lock);
     struct mem *m = r->mem;
+    mem_release(r->pages_mem);
     mem_free(m, r->path);
     mem_free(m, r);
     mem_release(m);
@@ -293,6 +301,7 @@ pennon_status file_reader_error(const struct file_reader *r, pennon_status st, p
     return file_where(r, st, PENNON_NOWHERE, PENNON_NOWHERE, PENNON_NOWHERE, err);
 }
 
+uint64_t file_reader_memory(const struct file_reader *r) { return mem_used(r->mem); }
 uint64_t file_reader_rows(const struct file_reader *r) { return r->rows; }
 uint32_t file_reader_version(const struct file_reader *r) { return r->version; }
 uint32_t file_reader_columns(const struct file_reader *r) { return r->n_columns; }

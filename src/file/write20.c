@@ -67,12 +67,12 @@ pennon_status v20_open_column(struct file_writer *w, struct column_writer *col, 
 
 /* ---- slots ---- */
 
-/* The array of a column in one batch and its slots, logical indices. */
-static struct array20_batch column_slots(const struct file_writer *w, const struct column_writer *col, const struct ArrowArray *top)
+/* The array of a column in one batch and the slots of some of the batch's rows, logical indices. */
+static struct array20_batch column_slots(const struct file_writer *w, const struct column_writer *col, const struct ArrowArray *top,
+                                         uint64_t start, uint64_t count)
 {
     const struct ArrowArray *at = top;
     const struct field *f = NULL;
-    uint64_t start = 0, count = (uint64_t)top->length;
     for (uint32_t i = 0; i < col->depth; i++) {
         writer_child_slots(f, at, &start, &count);
         at = at->children[col->path[i]];
@@ -143,7 +143,7 @@ pennon_status v20_check_batch(const struct file_writer *w, const struct ArrowArr
 
 uint64_t v20_batch_bytes(const struct file_writer *w, struct column_writer *col, const struct ArrowArray *top)
 {
-    struct array20_batch slots = column_slots(w, col, top);
+    struct array20_batch slots = column_slots(w, col, top, 0, (uint64_t)top->length);
     if (col->header) {
         col->header_rows += slots.count;
         return 0;
@@ -159,6 +159,11 @@ static bool is_below(const struct field *f, const struct field *above)
 {
     while (f && f != above) f = f->parent;
     return f != NULL;
+}
+
+bool v20_is_below(const struct file_writer *w, uint32_t column, uint32_t above)
+{
+    return column != above && is_below(w->columns[column].field, w->columns[above].field);
 }
 
 void v20_mark_due(const struct file_writer *w, bool *due)
@@ -184,14 +189,15 @@ pennon_status v20_encode_stretch(struct file_writer *w, struct stretch *s, penno
                                .level = col->options.compression_level,
                                .binary = col->options.binary,
                                .allow_loss = w->options.allow_loss,
-                               .max_page_bytes = w->options.max_page_bytes};
+                               .max_page_bytes = w->options.max_page_bytes,
+                               .call = &w->call};
     ASSERT(!col->header);
     TRY_NEW(batches, mem_calloc(w->mem, w->n_held + 1, sizeof *batches, err));
     for (size_t i = 0; i < w->n_held; i++) {
         const struct held_batch *b = &w->held[i];
-        if (b->first_row < s->from || b->first_row >= s->to) continue;
-        ASSERT(b->first_row + b->rows <= s->to);
-        batches[n++] = column_slots(w, col, shared_array_get(b->array));
+        uint64_t first, count;
+        if (!writer_stretch_rows(s, b, &first, &count)) continue;
+        batches[n++] = column_slots(w, col, shared_array_get(b->array), first, count);
     }
     if (n) TRY(array20_pages_write(w->mem, &c, batches, n, &s->encoded, err));
 done:

@@ -11,7 +11,8 @@
 #define ALIGN 64u
 #define PAGE_BYTES_DEFAULT ((uint64_t)8 << 20)
 #define MAX_PAGE_BYTES_DEFAULT ((uint64_t)32 << 20)
-#define SMALL_BUDGET ((uint64_t)64 << 20) /* below it little is held before pages are written */
+#define ENCODE_BYTES ((uint64_t)8 << 20)  /* of the budget, for every thread that encodes */
+#define TAIL_PART ((size_t)256 << 10)    /* of the metadata, held before it is written */
 #define FILLER 0x48
 
 /* ---- bytes ---- */
@@ -38,6 +39,7 @@ static pennon_status child_options(struct file_writer *w, struct column_writer *
     for (size_t i = 0; i < f->n_children; i++) {
         const struct field *child = f->children[i];
         page_options_init(&col->children[i]);
+        col->children[i].call = &w->call;
         TRY_RETURN(page_options_read(&col->children[i], (const struct field_pair *)child->metadata, child->n_metadata, false,
                                      w->options.version, err));
         col->children[i].binary = child->type.id == ARROW_BINARY || child->type.id == ARROW_LARGE_BINARY;
@@ -96,6 +98,7 @@ static pennon_status open_column(void *ctx, const struct field *f, uint32_t colu
     TRY_RETURN(layer_specs_of(&w->arena, f, &col->specs, &col->n_specs, &col->dimension, err));
     TRY_RETURN(find_path(w, col, err));
     page_options_init(&col->options);
+    col->options.call = &w->call;
     if (f->kind == FIELD_BLOB_V2) {
         /* The nulls of the blobs are those of their descriptors: one layer. 8.0.0 writes two, and then newer releases do not find the nulls;
          * every release reads one. Compression that the field asks for is not for descriptors. */
@@ -135,7 +138,7 @@ pennon_status file_writer_open(const struct call *c, pennon_store *store, const 
     w->schema = schema_retain(schema);
     w->store = store;
     pennon_store_retain(store);
-    call_copy(&w->undo, c);
+    call_copy(&w->call, c);
     w->options = *o;
     if (!w->options.page_bytes) w->options.page_bytes = PAGE_BYTES_DEFAULT;
     if (!w->options.max_page_bytes) w->options.max_page_bytes = MAX_PAGE_BYTES_DEFAULT;
@@ -180,7 +183,7 @@ static void writer_free(struct file_writer *w)
     mem_free(m, w->field_columns);
     mem_free(m, w->path);
     pennon_store_free(w->store);
-    if (w->undo.runtime) call_end(&w->undo);
+    if (w->call.runtime) call_end(&w->call);
     arena_reset(&w->arena);
     mem_free(m, w);
     mem_release(m);
@@ -211,6 +214,15 @@ static void column_arrays(const struct column_writer *col, const struct ArrowArr
     ASSERT(k == 0);
 }
 
+bool writer_stretch_rows(const struct stretch *s, const struct held_batch *b, uint64_t *first, uint64_t *count)
+{
+    const uint64_t from = max_u64(s->from, b->first_row), to = min_u64(s->to, b->first_row + b->rows);
+    if (from >= to) return false;
+    *first = from - b->first_row;
+    *count = to - from;
+    return true;
+}
+
 static pennon_status encode_stretch(struct file_writer *w, struct stretch *s, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
@@ -223,12 +235,12 @@ static pennon_status encode_stretch(struct file_writer *w, struct stretch *s, pe
     TRY_NEW(arrays, mem_calloc(w->mem, (w->n_held + 1) * col->n_specs, sizeof(void *), err));
     for (size_t i = 0; i < w->n_held; i++) {
         const struct held_batch *b = &w->held[i];
-        if (b->first_row < s->from || b->first_row >= s->to) continue;
-        ASSERT(b->first_row + b->rows <= s->to); /* stretches end with batches */
+        uint64_t first, count;
+        if (!writer_stretch_rows(s, b, &first, &count)) continue;
         const struct ArrowArray *top = shared_array_get(b->array);
         const struct ArrowArray **chain = arrays + n * col->n_specs;
         column_arrays(col, top, chain);
-        batches[n++] = (struct column_batch){chain, (uint64_t)top->offset, b->rows};
+        batches[n++] = (struct column_batch){chain, (uint64_t)top->offset + first, count};
     }
     struct leaf_column leaf = {&col->type, col->specs, col->n_specs, col->children};
     if (n) TRY(column_pages_write(w->mem, &leaf, &col->options, w->options.version, batches, n, &s->encoded, err));
@@ -243,9 +255,9 @@ static pennon_status write_page(struct file_writer *w, const struct stretch *s, 
     struct column_writer *col = &w->columns[s->column];
     TRY_RETURN(mem_grow(w->mem, &col->pages, &col->cap_pages, col->n_pages, sizeof *col->pages, SIZE_MAX / 256, err));
     struct written_page *page = &col->pages[col->n_pages];
-    page->offsets = arena_alloc(&w->arena, PAGE_BUFFERS_MAX * 2 * sizeof(uint64_t), err);
+    page->offsets = arena_alloc(&w->arena, ((size_t)p->n_buffers * 2 + 1) * sizeof(uint64_t), err);
     if (!page->offsets) return err->code;
-    page->sizes = page->offsets + PAGE_BUFFERS_MAX;
+    page->sizes = page->offsets + p->n_buffers;
     page->n_buffers = p->n_buffers;
     for (uint32_t i = 0; i < p->n_buffers; i++) {
         page->sizes[i] = p->buffers[i].size;
@@ -282,14 +294,14 @@ static pennon_status write_stretch(struct file_writer *w, struct stretch *s, pen
 struct flush {
     const struct call *c;
     struct file_writer *w;
-    struct stretch *first;
+    size_t at; /* in the stretches */
 };
 
 static pennon_status encode_one(void *arg, size_t i, pennon_error *err)
 {
     struct flush *f = arg;
     TRY_RETURN(call_check(f->c, err));
-    return encode_stretch(f->w, &f->first[i], err);
+    return encode_stretch(f->w, &f->w->stretches[f->at + i], err);
 }
 
 /* Batches that no column needs any more. */
@@ -308,16 +320,46 @@ static void drop_written(struct file_writer *w)
     w->n_held = kept;
 }
 
-/* Encoded side by side the stretches did not fit the budget: one after another. */
-static pennon_status flush_singly(struct flush *f, size_t n, pennon_error *err)
+/* Cut stretch `i` at a row; what is behind becomes the next stretch. */
+static pennon_status cut_stretch(struct file_writer *w, size_t i, uint64_t row, pennon_error *err)
 {
-    pennon_error_clear(err);
-    for (size_t i = 0; i < n; i++) stretch_forget(&f->first[i]);
-    for (size_t i = 0; i < n; i++) {
-        TRY_RETURN(encode_one(f, i, err));
-        TRY_RETURN(write_stretch(f->w, &f->first[i], err));
+    TRY_RETURN(mem_grow(w->mem, &w->stretches, &w->cap_stretches, w->n_stretches, sizeof *w->stretches, SIZE_MAX / 256, err));
+    struct stretch *s = &w->stretches[i];
+    ASSERT(s->from < row && row < s->to && !s->encoded.mem);
+    memmove(s + 1, s, (w->n_stretches - i) * sizeof *s);
+    w->n_stretches++;
+    s[0].bytes = (uint64_t)((double)s->bytes * ((double)(row - s->from) / (double)(s->to - s->from)));
+    s[1].bytes -= s[0].bytes;
+    s[0].to = s[1].from = row;
+    return PENNON_OK;
+}
+
+/* Make two pages of one that does not fit the budget. In 2.0 the columns below a list are cut with it. */
+static pennon_status halve_stretch(struct file_writer *w, size_t i, pennon_error *err)
+{
+    const uint64_t row = w->stretches[i].from + (w->stretches[i].to - w->stretches[i].from) / 2;
+    const uint32_t column = w->stretches[i].column;
+    TRY_RETURN(cut_stretch(w, i, row, err));
+    for (size_t k = i + 2; w->options.version == STORAGE_2_0 && k < w->n_stretches; k++) {
+        const struct stretch *s = &w->stretches[k];
+        if (s->from < row && row < s->to && v20_is_below(w, s->column, column)) TRY_RETURN(cut_stretch(w, k++, row, err));
     }
     return PENNON_OK;
+}
+
+/* Encode and write the first stretch of `f`, in halves of halves until it fits the budget. */
+static pennon_status flush_one(struct flush *f, pennon_error *err)
+{
+    struct stretch *s = &f->w->stretches[f->at];
+    pennon_status st = encode_one(f, 0, err);
+    while (st == PENNON_OVER_BUDGET && s->to - s->from > 1) {
+        pennon_error_clear(err);
+        stretch_forget(s);
+        TRY_RETURN(halve_stretch(f->w, f->at, err));
+        s = &f->w->stretches[f->at];
+        st = encode_one(f, 0, err);
+    }
+    return st == PENNON_OK ? write_stretch(f->w, s, err) : st;
 }
 
 /* Cut off what columns hold where that is more than a page, or all. */
@@ -326,7 +368,9 @@ static pennon_status cut_stretches(struct file_writer *w, bool all, pennon_error
     pennon_status st = PENNON_OK;
     bool *wanted = NULL;
     TRY_NEW(wanted, mem_calloc(w->mem, (size_t)w->n_columns + 1, sizeof *wanted, err));
-    for (uint32_t i = 0; i < w->n_columns; i++) wanted[i] = all || w->columns[i].buffered > w->options.page_bytes;
+    /* Encoding takes a few times the bytes of the page. */
+    const uint64_t page_bytes = min_u64(w->options.page_bytes, mem_limit(w->mem) / 8);
+    for (uint32_t i = 0; i < w->n_columns; i++) wanted[i] = all || w->columns[i].buffered > page_bytes;
     if (w->options.version == STORAGE_2_0) v20_mark_due(w, wanted);
     for (uint32_t i = 0; i < w->n_columns; i++) {
         struct column_writer *col = &w->columns[i];
@@ -342,22 +386,44 @@ done:
     return st;
 }
 
+/* Encode `n` stretches side by side, and write them; those that do not fit the budget together one after another. */
+static pennon_status flush_group(struct flush *f, uint32_t threads, size_t n, size_t *done, pennon_error *err)
+{
+    struct file_writer *w = f->w;
+    *done = 0;
+    if (threads > 1) {
+        pennon_status st = pool_parallel(call_pool(f->c), threads, n, encode_one, f, err);
+        if (st == PENNON_OK) {
+            for (; *done < n && st == PENNON_OK; ++*done) {
+                TRY_RETURN(call_check(f->c, err));
+                st = write_stretch(w, &w->stretches[f->at + *done], err);
+            }
+            return st;
+        }
+        if (st != PENNON_OVER_BUDGET) return st;
+        pennon_error_clear(err);
+        for (size_t i = 0; i < n; i++) stretch_forget(&w->stretches[f->at + i]);
+    }
+    TRY_RETURN(flush_one(f, err));
+    *done = 1;
+    return PENNON_OK;
+}
+
 /* Write the stretches once there is one for every core; with `all`, write everything. A few at a time: encoded pages are memory too. */
 static pennon_status flush_columns(const struct call *c, struct file_writer *w, bool all, pennon_error *err)
 {
     TRY_RETURN(cut_stretches(w, all, err));
     if (!all && w->n_stretches < c->threads) return PENNON_OK;
     pennon_status st = PENNON_OK;
-    const size_t group = (size_t)c->threads * 2, n = w->n_stretches;
-    for (size_t at = 0; at < n && st == PENNON_OK; at += group) {
-        const size_t count = n - at < group ? n - at : group;
-        struct flush f = {c, w, w->stretches + at};
-        st = pool_parallel(call_pool(c), c->threads, count, encode_one, &f, err);
-        if (st == PENNON_OVER_BUDGET && count > 1) {
-            st = flush_singly(&f, count, err);
-            continue;
-        }
-        for (size_t i = 0; i < count && st == PENNON_OK; i++) st = write_stretch(w, &f.first[i], err);
+    const uint64_t fit = mem_limit(w->mem) / ENCODE_BYTES;
+    uint32_t threads = fit < c->threads ? (uint32_t)max_u64(fit, 1) : c->threads;
+    for (size_t at = 0; at < w->n_stretches && st == PENNON_OK;) {
+        struct flush f = {c, w, at};
+        const size_t left = w->n_stretches - at, n = threads > 1 && left > threads * 2 ? threads * 2 : left;
+        size_t done;
+        st = flush_group(&f, threads, n, &done, err);
+        if (done < n) threads = 1; /* the budget is tight: no further attempt side by side */
+        at += done;
     }
     if (st == PENNON_OK) {
         w->n_stretches = 0;
@@ -457,9 +523,7 @@ static pennon_status write_part(const struct call *c, struct file_writer *w, str
 {
     TRY_RETURN(call_check(c, err));
     TRY_RETURN(hold_batch(w, batch, err));
-    uint64_t limit = mem_limit(w->mem);
-    bool tight = w->buffered > limit / (limit < SMALL_BUDGET ? 16 : 4);
-    return flush_columns(c, w, tight, err);
+    return flush_columns(c, w, w->buffered > mem_limit(w->mem) / 4, err);
 }
 
 /* Encoding takes a few times the memory of the values: a batch that is large for the budget goes in parts. */
@@ -522,19 +586,19 @@ pennon_status file_writer_add_metadata(struct file_writer *w, struct bytes key, 
 
 /* ---- the end of the file ---- */
 
-/* Encoding{direct{Any{url, value}}} in the arena. */
-static pennon_status make_encoding(struct file_writer *w, const char *url, struct bytes value, struct encoding_message **out,
+/* Encoding{direct{Any{url, value}}}. */
+static pennon_status make_encoding(struct arena *a, const char *url, struct bytes value, struct encoding_message **out,
                                    pennon_error *err)
 {
     struct any_message any = {.type_url = bytes_str(url), .value = value};
     struct buf b;
     pennon_status st = PENNON_OK;
-    buf_init(&b, w->mem, BUF_NO_LIMIT);
-    TRY_NEW(*out, arena_calloc(&w->arena, 1, sizeof **out, err));
-    TRY_NEW((*out)->direct, arena_calloc(&w->arena, 1, sizeof *(*out)->direct, err));
+    buf_init(&b, a->mem, BUF_NO_LIMIT);
+    TRY_NEW(*out, arena_calloc(a, 1, sizeof **out, err));
+    TRY_NEW((*out)->direct, arena_calloc(a, 1, sizeof *(*out)->direct, err));
     TRY(wire_encode(&any_table, &any, &b, err));
     uint8_t *copy;
-    TRY_NEW(copy, arena_alloc(&w->arena, b.size + 1, err));
+    TRY_NEW(copy, arena_alloc(a, b.size + 1, err));
     memcpy(copy, b.data, b.size);
     (*out)->which = 2;
     (*out)->direct->encoding = bytes_of(copy, b.size);
@@ -543,17 +607,18 @@ done:
     return st;
 }
 
-static pennon_status encode_metadata(struct file_writer *w, const struct column_writer *col, struct buf *out, pennon_error *err)
+static pennon_status encode_metadata(const struct file_writer *w, const struct column_writer *col, struct arena *a, struct buf *out,
+                                     pennon_error *err)
 {
     static const uint8_t values[2] = {0x0a, 0x00};                       /* ColumnEncoding{values: Empty} */
     static const uint8_t blob[6] = {0x1a, 0x04, 0x0a, 0x02, 0x0a, 0x00}; /* ColumnEncoding{blob: Blob{inner: the same}} */
     struct column_metadata_message m = {0};
     const char *url = w->options.version == STORAGE_2_0 ? "/lance.encodings.ArrayEncoding" : "/lance.encodings21.PageLayout";
     bool blobs = w->options.version == STORAGE_2_0 && col->type.kind == LEAF_BLOB;
-    TRY_RETURN(make_encoding(w, "/lance.encodings.ColumnEncoding",
+    TRY_RETURN(make_encoding(a, "/lance.encodings.ColumnEncoding",
                              blobs ? bytes_of(blob, sizeof blob) : bytes_of(values, sizeof values), &m.encoding, err));
     m.n_pages = col->n_pages;
-    m.pages = arena_calloc(&w->arena, col->n_pages + 1, sizeof *m.pages, err);
+    m.pages = arena_calloc(a, col->n_pages + 1, sizeof *m.pages, err);
     if (!m.pages) return err->code;
     for (size_t i = 0; i < col->n_pages; i++) {
         const struct written_page *p = &col->pages[i];
@@ -564,7 +629,7 @@ static pennon_status encode_metadata(struct file_writer *w, const struct column_
                                     .n_buffer_sizes = p->n_buffers,
                                     .length = p->length,
                                     .priority = p->priority};
-        TRY_RETURN(make_encoding(w, url, p->layout, &to->encoding, err));
+        TRY_RETURN(make_encoding(a, url, p->layout, &to->encoding, err));
     }
     return wire_encode(&column_metadata_table, &m, out, err);
 }
@@ -598,6 +663,33 @@ static void footer_version(uint32_t version, uint16_t *major, uint16_t *minor)
     *minor = version == STORAGE_2_0 ? 3 : (uint16_t)version;
 }
 
+/* Write what has gathered. */
+static pennon_status put_tail(struct file_writer *w, struct buf *tail, pennon_error *err)
+{
+    TRY_RETURN(store_writer_write(w->out, tail->data, tail->size, err));
+    tail->size = 0;
+    return PENNON_OK;
+}
+
+/* The metadata of the columns, and their places. A column has a few KiB for each of its pages: they are not all held at once. */
+static pennon_status write_columns(struct file_writer *w, struct buf *tail, struct buf *cmo, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    struct arena arena;
+    arena_init(&arena, w->mem);
+    for (uint32_t i = 0; i < w->n_columns; i++) {
+        const uint64_t at = store_writer_position(w->out) + tail->size;
+        const size_t before = tail->size;
+        TRY(encode_metadata(w, &w->columns[i], &arena, tail, err));
+        TRY(put_place(cmo, at, tail->size - before, err));
+        arena_reset(&arena);
+        if (tail->size >= TAIL_PART) TRY(put_tail(w, tail, err));
+    }
+done:
+    arena_reset(&arena);
+    return st;
+}
+
 static pennon_status write_tail(struct file_writer *w, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
@@ -611,14 +703,11 @@ static pennon_status write_tail(struct file_writer *w, pennon_error *err)
     TRY(put_place(&gbo, base, tail.size, err));
     for (size_t i = 0; i < w->n_globals; i++) TRY(put_place(&gbo, w->globals[i].offset, w->globals[i].size, err));
     uint64_t meta = base + tail.size;
-    for (uint32_t i = 0; i < w->n_columns; i++) {
-        uint64_t at = tail.size;
-        TRY(encode_metadata(w, &w->columns[i], &tail, err));
-        TRY(put_place(&cmo, base + at, tail.size - at, err));
-    }
+    TRY(write_columns(w, &tail, &cmo, err));
+    const uint64_t places = store_writer_position(w->out) + tail.size;
     store_u64(footer, meta);
-    store_u64(footer + 8, base + tail.size);
-    store_u64(footer + 16, base + tail.size + cmo.size);
+    store_u64(footer + 8, places);
+    store_u64(footer + 16, places + cmo.size);
     store_u32(footer + 24, (uint32_t)(w->n_globals + 1));
     store_u32(footer + 28, w->n_columns);
     uint16_t major, minor;
@@ -629,7 +718,7 @@ static pennon_status write_tail(struct file_writer *w, pennon_error *err)
     TRY(buf_append(&tail, cmo.data, cmo.size, err));
     TRY(buf_append(&tail, gbo.data, gbo.size, err));
     TRY(buf_append(&tail, footer, sizeof footer, err));
-    TRY(store_writer_write(w->out, tail.data, tail.size, err));
+    TRY(put_tail(w, &tail, err));
 done:
     buf_free(&tail);
     buf_free(&cmo);

@@ -66,7 +66,7 @@ struct file_writer {
     struct schema *schema;
     struct ArrowSchema arrow; /* of the batches that are held: BLOB_AS_PLACE */
     pennon_store *store;      /* retained */
-    struct call undo;         /* for removing sidecars when the file is given up */
+    struct call call;         /* of the opening: its cancel and deadline end encodings; sidecars of a file that is given up are removed for it */
     struct blob_files blobs;
     bool has_blobs; /* of v2 */
     struct file_writer_options options;
@@ -96,6 +96,8 @@ pennon_status writer_put_pages(struct file_writer *w, struct stretch *s, pennon_
 uint64_t writer_offset_at(const struct ArrowArray *a, bool large, uint64_t i);
 /* Slots of a child that the slots [start, start + count) of `a`, an array of field `f` (NULL = the batch), have. All are logical indices. */
 void writer_child_slots(const struct field *f, const struct ArrowArray *a, uint64_t *start, uint64_t *count);
+/* Rows of a batch that belong to a stretch, counted from the batch's first; false when there are none. */
+bool writer_stretch_rows(const struct stretch *s, const struct held_batch *b, uint64_t *first, uint64_t *count);
 const struct ArrowSchema *writer_column_schema(const struct file_writer *w, const struct column_writer *col);
 
 /* ---- version 2.0: every field has a column ---- */
@@ -112,5 +114,7 @@ pennon_status v20_encode_stretch(struct file_writer *w, struct stretch *s, penno
 /* The pages of the structs' header columns, at the end. */
 pennon_status v20_write_headers(struct file_writer *w, pennon_error *err) CHECKED;
 bool v20_is_header(const struct column_writer *col);
+/* Whether a column is of a field below that of another. */
+bool v20_is_below(const struct file_writer *w, uint32_t column, uint32_t above);
 
 #endif

@@ -2,7 +2,6 @@
 /* Values from text: integers, floating point, dates and times, base64; and texts appended to a builder of any type.
  *
  * Parsers take the whole text or nothing and do not look at the locale. */
-#include <locale.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -111,27 +110,6 @@ static bool scan_decimal(struct bytes text, struct decimal_text *out)
     return true;
 }
 
-/* The C library's conversion, with the point that its locale wants. */
-static bool library_double(struct bytes text, double *out)
-{
-    char copy[NUMBER_TEXT_MAX + 8];
-    const char *point = localeconv()->decimal_point;
-    size_t at = 0;
-    char *end = NULL;
-    if (text.size > NUMBER_TEXT_MAX) return false;
-    for (size_t i = 0; i < text.size; i++) {
-        if (text.data[i] == '.' && point[0] != '.' && strlen(point) < 8) {
-            memcpy(copy + at, point, strlen(point));
-            at += strlen(point);
-        } else {
-            copy[at++] = (char)text.data[i];
-        }
-    }
-    copy[at] = '\0';
-    *out = strtod(copy, &end);
-    return end == copy + at;
-}
-
 bool parse_double(struct bytes text, double *out)
 {
     struct decimal_text d;
@@ -153,7 +131,7 @@ bool parse_double(struct bytes text, double *out)
         *out = d.negative ? -v : v;
         return true;
     }
-    return library_double(text, out);
+    return text.size <= NUMBER_TEXT_MAX && real_parse(text, out);
 }
 
 /* ---------------------------------------------------------------------------------------------------- dates and times */

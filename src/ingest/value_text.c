@@ -4,7 +4,6 @@
  * A double is tried as digits * 10^-k for small k first: when the digits are below 2^53 and dividing them by the power gives the
  * number back, that text reads back exactly and no shorter one with fewer places does. Other numbers go through the C
  * library with 15 to 17 digits. */
-#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,9 +39,10 @@ static size_t put_digits(uint64_t v, size_t n, char *out)
 /* ----------------------------------------------------------------------------------------------------- floating point */
 
 /* Does the text read back as the number? As a float: after rounding to one. */
-static bool reads_back(const char *text, double v, int bits)
+static bool reads_back(struct bytes text, double v, int bits)
 {
-    double back = strtod(text, NULL);
+    double back;
+    if (!real_parse(text, &back)) return false;
     if (bits == 32) return (float)back == (float)v;
     return back == v;
 }
@@ -69,27 +69,14 @@ static size_t format_places(bool negative, uint64_t digits, unsigned places, cha
     return n + put_digits(digits % power, places, out + n);
 }
 
-/* The shortest of `from`..`to` significant digits that reads back, by the C library; its point made one. */
+/* The shortest of `from`..`to` significant digits that reads back, by the C library. */
 static size_t format_by_library(double v, int from, int to, int bits, char *out)
 {
-    char text[64];
-    const char *point = localeconv()->decimal_point;
-    size_t n = 0;
     size_t at = 0;
     for (int digits = from; digits <= to; digits++) {
-        n = (size_t)snprintf(text, sizeof text, "%.*g", digits, v);
-        if (digits == to || reads_back(text, v, bits)) break;
+        at = real_print(v, digits, false, out);
+        if (digits == to || reads_back(bytes_of(out, at), v, bits)) break;
     }
-    for (size_t i = 0; i < n;) {
-        size_t length = strlen(point);
-        if (length > 0 && strncmp(text + i, point, length) == 0) {
-            out[at++] = '.';
-            i += length;
-        } else {
-            out[at++] = text[i++];
-        }
-    }
-    out[at] = '\0';
     /* A whole number keeps the look of a floating point one. */
     if (strpbrk(out, ".e") == NULL) {
         memcpy(out + at, ".0", 3);

@@ -41,6 +41,7 @@ struct local {
     struct pool *io;
     struct uring_rings *rings;
     pthread_mutex_t lock;
+    _Atomic(int32_t) pid;
     struct open_file *files;
     uint32_t n_files, max_files;
     uint64_t clock;
@@ -107,7 +108,7 @@ static pennon_status file_get(struct local *l, const char *path, struct open_fil
     pennon_status st = PENNON_OK;
     struct open_file *f = NULL;
     char *full = NULL;
-    (void)pthread_mutex_lock(&l->lock);
+    (void)lock_in_process(&l->lock, &l->pid); /* the list is whole at every moment */
     *out = find_open(l, path);
     if (*out) goto done;
     make_room(l);
@@ -140,7 +141,7 @@ done:
 
 static void file_put(struct local *l, struct open_file *f)
 {
-    (void)pthread_mutex_lock(&l->lock);
+    (void)lock_in_process(&l->lock, &l->pid); /* the list is whole at every moment */
     ASSERT(f->users > 0);
     f->users--;
     (void)pthread_mutex_unlock(&l->lock);
@@ -712,6 +713,7 @@ pennon_status local_store_new(pennon_runtime *rt, const char *root, pennon_store
     l->mem = mem_retain(m);
     l->max_files = runtime_max_open_files(rt);
     (void)pthread_mutex_init(&l->lock, NULL);
+    atomic_init(&l->pid, (int32_t)getpid());
     TRY_NEW(l->root, mem_strdup(m, strcmp(root, "/") == 0 ? "" : root, err));
     TRY_NEW(l->io, pool_new(m, IO_THREADS, err));
     TRY_NEW(l->rings, uring_rings_new(m, err));

@@ -6,6 +6,8 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 
@@ -23,6 +25,7 @@ struct uring_ring {
 struct uring_rings {
     struct mem *mem;
     pthread_mutex_t lock;
+    _Atomic(int32_t) pid;
     struct uring_ring *idle[RINGS_MAX];
     uint32_t n_idle;
     bool refused; /* the kernel has none for us */
@@ -34,6 +37,7 @@ struct uring_rings *uring_rings_new(struct mem *m, pennon_error *err)
     if (!r) return NULL;
     r->mem = m;
     (void)pthread_mutex_init(&r->lock, NULL);
+    atomic_init(&r->pid, (int32_t)getpid());
     return r;
 }
 
@@ -51,11 +55,18 @@ void uring_rings_free(struct uring_rings *r)
     mem_free(r->mem, r);
 }
 
+/* A ring that a forked child inherits is the parent's: both would take completions from the same memory. */
+static void lock_rings(struct uring_rings *r)
+{
+    if (LIKELY(!lock_in_process(&r->lock, &r->pid))) return;
+    while (r->n_idle) ring_free(r, r->idle[--r->n_idle]); /* of the parent's rings this ends only our view */
+}
+
 struct uring_ring *uring_acquire(struct uring_rings *r)
 {
     struct uring_ring *ring = NULL;
     pennon_error ignored;
-    (void)pthread_mutex_lock(&r->lock);
+    lock_rings(r);
     if (r->n_idle) ring = r->idle[--r->n_idle];
     const bool refused = r->refused;
     (void)pthread_mutex_unlock(&r->lock);
@@ -67,7 +78,7 @@ struct uring_ring *uring_acquire(struct uring_rings *r)
         mem_free(r->mem, ring);
         ring = NULL;
         /* Forbidden, unknown, or too many: the threads read, and no further call is spent on it. */
-        (void)pthread_mutex_lock(&r->lock);
+        lock_rings(r);
         r->refused = true;
         (void)pthread_mutex_unlock(&r->lock);
     }
@@ -76,7 +87,7 @@ struct uring_ring *uring_acquire(struct uring_rings *r)
 
 void uring_release(struct uring_rings *r, struct uring_ring *ring)
 {
-    (void)pthread_mutex_lock(&r->lock);
+    lock_rings(r);
     const bool keep = !ring->broken && r->n_idle < RINGS_MAX;
     if (keep) r->idle[r->n_idle++] = ring;
     (void)pthread_mutex_unlock(&r->lock);

@@ -11,6 +11,7 @@
 
 #define WAIT_STEP_NS 10000000
 #define GATHER_BYTES ((size_t)1 << 20)
+#define GATHER_SHARE 16u /* at most this part of the memory limit */
 
 /* ---- life ---- */
 
@@ -314,6 +315,7 @@ struct store_writer {
     void *inner;
     char *path;
     uint64_t position;
+    size_t most; /* gathered */
     struct buf gather;
 };
 
@@ -326,7 +328,8 @@ pennon_status store_writer_open(const struct call *c, pennon_store *s, const cha
     struct store_writer *w;
     TRY_NEW(w, mem_calloc(c->mem, 1, sizeof *w, err));
     w->mem = mem_retain(c->mem);
-    buf_init(&w->gather, w->mem, BUF_NO_LIMIT);
+    w->most = (size_t)min_u64(GATHER_BYTES, mem_limit(w->mem) / GATHER_SHARE);
+    buf_init(&w->gather, w->mem, w->most);
     w->store = s;
     pennon_store_retain(s);
     TRY_NEW(w->path, mem_strdup(w->mem, path, err));
@@ -350,7 +353,7 @@ static void writer_free(struct store_writer *w)
 
 static pennon_status writer_flush(struct store_writer *w, pennon_error *err)
 {
-    ASSERT(w->inner != NULL && w->gather.size <= GATHER_BYTES);
+    ASSERT(w->inner != NULL && w->gather.size <= w->most);
     if (w->gather.size == 0) return PENNON_OK;
     pennon_status st = w->store->vtable.writer_write(w->store->self, w->inner, w->gather.data, w->gather.size, err);
     w->gather.size = 0;
@@ -361,11 +364,11 @@ pennon_status store_writer_write(struct store_writer *w, const void *bytes, size
 {
     w->position += n;
     atomic_fetch_add_explicit(&w->store->bytes_written, n, memory_order_relaxed);
-    if (n >= GATHER_BYTES) {
+    if (n >= w->most) {
         TRY_RETURN(writer_flush(w, err));
         return at_path(w->store, w->store->vtable.writer_write(w->store->self, w->inner, bytes, n, err), w->path, err);
     }
-    if (w->gather.size + n > GATHER_BYTES) TRY_RETURN(writer_flush(w, err));
+    if (w->gather.size + n > w->most) TRY_RETURN(writer_flush(w, err));
     return buf_append(&w->gather, bytes, n, err);
 }
 

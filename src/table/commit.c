@@ -249,7 +249,7 @@ static pennon_status try_once(const struct commit *m, struct attempt *a, bool *c
     TRY(write_transaction(m, a, err));
     TRY(commit_build_manifest(m, a->current, a->target, a->txn_name, &file, err));
     TRY_NEW(path, manifest_path(m->call->mem, a->at->path, a->target, v2, err));
-    st = snapshot_parse(m->call->mem, file, path, &s, err);
+    st = snapshot_parse(runtime_mem(m->call->runtime), file, path, &s, err); /* it outlives the call */
     if (st == PENNON_CORRUPT) {
         /* A table that we read and this manifest are one thing: the fault is in what the caller gave. */
         (void)error_prefix(err, "the new version would not open");

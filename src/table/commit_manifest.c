@@ -244,7 +244,8 @@ pennon_status commit_build_manifest(const struct commit *m, struct snapshot *cur
     arena_init(&b.arena, m->call->mem);
     TRY(build_message(&b, txn_name));
     if (current != NULL && m->op == COMMIT_APPEND) TRY(snapshot_section(m->call, current, SECTION_INDICES, &index_section, err));
-    TRY(manifest_file_make(m->call->mem, &b.out, index_section, m->transaction, out, err));
+    /* The bytes become the snapshot's. */
+    TRY(manifest_file_make(runtime_mem(m->call->runtime), &b.out, index_section, m->transaction, out, err));
 done:
     arena_reset(&b.arena);
     return st;

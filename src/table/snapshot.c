@@ -57,7 +57,8 @@ pennon_status snapshot_copy_rule(struct snapshot *s, const struct external_rule 
 static pennon_status read_part(const struct call *c, pennon_store *store, const char *path, uint64_t at, uint64_t end,
                                struct block **out, pennon_error *err)
 {
-    struct block *b = block_new(c->mem, (size_t)(end - at), err);
+    /* The bytes live as long as the snapshot. */
+    struct block *b = block_new(runtime_mem(c->runtime), (size_t)(end - at), err);
     if (b == NULL) return err->code;
     pennon_range part = {at, end - at, b->data};
     pennon_status st = end > at ? store_read_ranges(c, store, path, 1, &part, err) : PENNON_OK;
@@ -128,9 +129,10 @@ static pennon_status read_at(const struct call *c, const struct table_location *
     struct snapshot *s = NULL;
     struct manifest_name name;
     char etag[64];
+    /* The snapshot outlives the call that opens it, and others share it: the runtime pays, not the budget of the call. */
     uint64_t from = 0;
     TRY(fetch(c, at->store, path, &file, &from, etag, err));
-    TRY(snapshot_parse_tail(c->mem, file, from, path, &s, err));
+    TRY(snapshot_parse_tail(runtime_mem(c->runtime), file, from, path, &s, err));
     if (from > 0 && s->storage_version == STORAGE_LEGACY && schema_has_dictionaries(s->schema)) {
         /* Values of dictionaries lie anywhere before the message. */
         const uint64_t size = s->file_size;
@@ -139,7 +141,7 @@ static pennon_status read_at(const struct call *c, const struct table_location *
         s = NULL;
         file = NULL;
         TRY(read_part(c, at->store, path, 0, size, &file, err));
-        TRY(snapshot_parse(c->mem, file, path, &s, err));
+        TRY(snapshot_parse(runtime_mem(c->runtime), file, path, &s, err));
     }
     memcpy(s->etag, etag, sizeof etag);
     s->v2_names = manifest_name_parse(path_name(path), &name) && name.v2;

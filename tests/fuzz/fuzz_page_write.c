@@ -103,7 +103,7 @@ static void page_read(const struct column *c, const struct page_bytes *p, struct
     page_init_ranges(page, init, &n_init);
     ranges_take(p, init, n_init, init_bytes);
     FUZZ_CHECK(page_init(page, init_bytes, err) == PENNON_OK);
-    FUZZ_CHECK(page_plan(page, &all, 1, &plan, err) == PENNON_OK);
+    FUZZ_CHECK(page_plan(page, mem, &all, 1, &plan, err) == PENNON_OK);
     bytes = calloc(plan.n_ranges + 1, sizeof *bytes);
     FUZZ_CHECK(bytes != NULL);
     ranges_take(p, plan.ranges, plan.n_ranges, bytes);

@@ -110,7 +110,7 @@ static void page_read_rows(struct trip *t, const struct page_bytes *p, const str
     page_init_ranges(page, init, &n_init);
     ranges_take(p, where, init, n_init, init_bytes);
     assert_ok(f, page_init(page, init_bytes, &f->err));
-    assert_ok(f, page_plan(page, rows, n_rows, &plan, &f->err));
+    assert_ok(f, page_plan(page, f->mem, rows, n_rows, &plan, &f->err));
     bytes = calloc(plan.n_ranges + 1, sizeof *bytes);
     ranges_take(p, where, plan.ranges, plan.n_ranges, bytes);
     assert_ok(f, page_decode(page, &plan, bytes, out, &f->err));
