@@ -334,8 +334,8 @@ pennon_status fragment_live_rows(const struct call *c, struct snapshot *s, const
 
 /* ---- deletions ---- */
 
-static pennon_status deletion_file_locate(const struct call *c, struct snapshot *s, const struct fragment *f, pennon_store **store,
-                                          char **path, pennon_error *err)
+pennon_status deletion_file_locate(const struct call *c, struct snapshot *s, const struct fragment *f, pennon_store **store,
+                                   char **path, pennon_error *err)
 {
     const struct deletion_file_message *m = f->deletion;
     pennon_status st = PENNON_OK;

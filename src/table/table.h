@@ -154,7 +154,8 @@ struct ref_entry {
     char *branch;     /* a tag's; the parent of a branch; NULL = main */
     uint64_t version; /* a tag's; the parent's where the branch forks */
     uint64_t manifest_size;
-    int64_t created_ns; /* INT64_MIN = not known */
+    int64_t created_ns, updated_ns; /* INT64_MIN = not known; branches are never updated */
+    char *metadata;                 /* JSON object of texts in one line, "{}" for none */
     struct branch_step *path;
     size_t n_path; /* branches: at least 1 */
 };

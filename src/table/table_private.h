@@ -61,9 +61,18 @@ bool tag_name_valid(const char *name);
 /* ---- refs (refs.c) ---- */
 
 void ref_entry_free(struct mem *m, struct ref_entry *e);
+/* Tags, or branches, all of them or none: a file that cannot be read is CORRUPT, where the lists for people leave it out. */
+pennon_status list_refs_whole(const struct call *c, const struct table_location *at, bool tag, struct ref_entry **out, size_t *n,
+                              pennon_error *err) CHECKED;
 /* Content of a tag or branch file; `out` gets all but the name, which a branch file without identifier needs. Free `out` also on failure. CORRUPT. */
 pennon_status ref_parse(struct mem *m, struct bytes file, bool tag, struct ref_entry *out, pennon_error *err) CHECKED;
+/* Path of the file of a tag or branch; in c->mem. INVALID_ARGUMENT (InvalidRef): such a name there cannot be. */
+pennon_status ref_path(const struct call *c, const struct table_location *at, bool tag, const char *name, char **out,
+                       pennon_error *err) CHECKED;
+#define REF_FILE_MAX ((uint64_t)1 << 20)
 /* NOT_FOUND (RefNotFound), CORRUPT. Free with ref_entry_free. */
+pennon_status read_branch(const struct call *c, const struct table_location *at, const char *name, struct ref_entry *out,
+                          pennon_error *err) CHECKED;
 pennon_status read_tag(const struct call *c, const struct table_location *at, const char *name, struct ref_entry *out,
                        pennon_error *err) CHECKED;
 
@@ -79,6 +88,9 @@ void manifest_set_flags(struct manifest_message *m, bool stable_row_ids);
 pennon_status manifest_file_make(struct mem *mem, struct manifest_message *m, struct bytes index_section, struct bytes transaction,
                                  struct block **out, pennon_error *err) CHECKED;
 
+/* Store and path of the deletion file that the fragment has; the store is retained for the caller, the path is in c->mem. */
+pennon_status deletion_file_locate(const struct call *c, struct snapshot *s, const struct fragment *f, pennon_store **store,
+                                   char **path, pennon_error *err) CHECKED;
 /* Index of the base with the id, NO_BASE when there is none. */
 uint32_t snapshot_find_base(const struct snapshot *s, uint32_t id);
 
