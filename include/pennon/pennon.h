@@ -8,6 +8,7 @@
  *     scan.h       scans
  *     write.h      create, append, overwrite
  *     appender.h   many threads that append, few commits
+ *     refs.h       tags, branches, clones
  *     ingest.h     CSV, JSON lines and IPC in and out
  *     file.h       single data files
  *     stream.h     the full error of a stream
@@ -20,6 +21,7 @@
 #include "pennon/dataset.h"
 #include "pennon/file.h"
 #include "pennon/ingest.h"
+#include "pennon/refs.h"
 #include "pennon/runtime.h"
 #include "pennon/scan.h"
 #include "pennon/status.h"
