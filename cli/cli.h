@@ -10,6 +10,7 @@
 #include "pennon/dataset.h"
 #include "pennon/file.h"
 #include "pennon/ingest.h"
+#include "pennon/refs.h"
 #include "pennon/scan.h"
 #include "pennon/stream.h"
 #include "pennon/write.h"
@@ -59,6 +60,9 @@ enum option_id {
     OPT_ALLOW_LOSS,
     OPT_EXTERNAL,
     OPT_EXTERNAL_BLOBS,
+    OPT_FORCE,
+    OPT_SHALLOW,
+    OPT_DEEP,
     OPT_COUNT
 };
 
@@ -109,6 +113,10 @@ int fail(const pennon_error *err);
 int usage_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* Open the dataset of the first operand at the version that the options name. */
 int open_dataset(const struct args *a, const pennon_call *call, pennon_dataset **out);
+/* The same of any URI. */
+int open_uri(const struct args *a, const pennon_call *call, const char *uri, pennon_dataset **out);
+/* --sync */
+int sync_option(const struct args *a, pennon_call *call);
 
 /* ---- output ---- */
 
@@ -130,6 +138,6 @@ void progress_begin(pennon_call *call, const char *what);
 void progress_end(pennon_call *call);
 
 extern const struct command command_info, command_schema, command_versions, command_fragments, command_count, command_scan,
-    command_take, command_write, command_export, command_inspect, command_verify;
+    command_take, command_write, command_export, command_inspect, command_verify, command_log, command_tag, command_branch, command_clone;
 
 #endif
