@@ -138,6 +138,7 @@ void progress_begin(pennon_call *call, const char *what);
 void progress_end(pennon_call *call);
 
 extern const struct command command_info, command_schema, command_versions, command_fragments, command_count, command_scan,
-    command_take, command_write, command_export, command_inspect, command_verify, command_log, command_tag, command_branch, command_clone;
+    command_take, command_write, command_export, command_inspect, command_verify, command_log, command_tag, command_branch,
+    command_clone;
 
 #endif

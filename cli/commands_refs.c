@@ -214,37 +214,39 @@ static int run_clone(const struct args *a)
 
 static const enum option_id tag_options[] = {OPT_VERSION, OPT_TAG, OPT_BRANCH, OPT_SYNC};
 static const enum option_id branch_options[] = {OPT_VERSION, OPT_TAG, OPT_BRANCH, OPT_FORCE, OPT_SYNC};
-static const enum option_id clone_options[] = {OPT_SHALLOW, OPT_DEEP, OPT_VERSION, OPT_TAG, OPT_BRANCH, OPT_AS_OF, OPT_EXTERNAL, OPT_SYNC};
+static const enum option_id clone_options[] = {OPT_SHALLOW, OPT_DEEP,  OPT_VERSION,  OPT_TAG,
+                                               OPT_BRANCH,  OPT_AS_OF, OPT_EXTERNAL, OPT_SYNC};
 
-const struct command command_tag = {
-    "tag",
-    "create|update|delete|list URI [NAME]",
-    "names for versions",
-    "create names the latest version, or the one that --version, --tag and --branch say; update moves a tag to it. A tagged version is kept by cleanup.",
-    tag_options,
-    COUNT(tag_options),
-    1,
-    3,
-    run_tag};
+const struct command command_tag = {"tag",
+                                    "create|update|delete|list URI [NAME]",
+                                    "names for versions",
+                                    "create names the latest version, or the one that --version, --tag and --branch say; update "
+                                    "moves a tag to it. A tagged version is kept by cleanup.",
+                                    tag_options,
+                                    COUNT(tag_options),
+                                    1,
+                                    3,
+                                    run_tag};
 const struct command command_branch = {
     "branch",
     "create|delete|list URI [NAME]",
     "lines of versions beside main",
-    "A branch begins as the latest version, or as the one that --version, --tag and --branch say, and reads its files where they are. Write to it with\n"
+    "A branch begins as the latest version, or as the one that --version, --tag and --branch say, and reads its files where they "
+    "are. Write to it with\n"
     "pennon write --branch NAME. delete removes its versions and files; a branch that another branch or a tag needs stays.",
     branch_options,
     COUNT(branch_options),
     1,
     3,
     run_branch};
-const struct command command_clone = {
-    "clone",
-    "URI DEST",
-    "a new dataset that begins as a version of another",
-    "All files are copied. With --shallow the clone refers to the files of its source instead, and breaks when those go: a cleanup of the source\n"
-    "knows nothing of it. Tags, branches and the versions before are not cloned.",
-    clone_options,
-    COUNT(clone_options),
-    2,
-    2,
-    run_clone};
+const struct command command_clone = {"clone",
+                                      "URI DEST",
+                                      "a new dataset that begins as a version of another",
+                                      "All files are copied. With --shallow the clone refers to the files of its source instead, "
+                                      "and breaks when those go: a cleanup of the source\n"
+                                      "knows nothing of it. Tags, branches and the versions before are not cloned.",
+                                      clone_options,
+                                      COUNT(clone_options),
+                                      2,
+                                      2,
+                                      run_clone};

@@ -13,7 +13,8 @@
  *     st = pennon_dataset_clone(ds, "/backup/flights.lance", NULL, NULL, &err);
  *
  * Names have letters, digits, '.', '-' and '_', do not begin or end with '.', have no ".." and do not end with ".lock"; a branch has such names
- * joined by '/', and is not "main". Another name is INVALID_ARGUMENT (kind InvalidRef). Use ASCII: official lists others in their escaped form.
+ * joined by '/', and is not "main". Another name is INVALID_ARGUMENT (kind InvalidRef). Letters of tags are ASCII: official lists no tags of a dataset that
+ * has another one.
  * All calls are thread safe; none moves the handle. */
 #ifndef PENNON_REFS_H
 #define PENNON_REFS_H

@@ -375,10 +375,11 @@ pennon_status pennon_dataset_fragments(pennon_dataset *ds, const pennon_call *ca
 
 pennon_status pennon_dataset_tags(pennon_dataset *ds, const pennon_call *call, struct ArrowArrayStream *out, pennon_error *err)
 {
-    return list(ds, call,
-                "struct<tag: string, branch: string, version: uint64, created: timestamp[ns, tz=UTC], updated: timestamp[ns, tz=UTC], "
-                "manifest_size: uint64, metadata: string>",
-                fill_tags, out, err);
+    return list(
+        ds, call,
+        "struct<tag: string, branch: string, version: uint64, created: timestamp[ns, tz=UTC], updated: timestamp[ns, tz=UTC], "
+        "manifest_size: uint64, metadata: string>",
+        fill_tags, out, err);
 }
 
 pennon_status pennon_dataset_branches(pennon_dataset *ds, const pennon_call *call, struct ArrowArrayStream *out, pennon_error *err)

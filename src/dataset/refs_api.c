@@ -37,7 +37,8 @@ static pennon_status begin(struct ref_call *r, const pennon_call *call, pennon_d
 {
     pennon_status st = api_begin(&r->api, call, ds, "dataset");
     r->s = NULL;
-    if (st == PENNON_OK && (!name || !name[0])) st = error_set(r->api.err, PENNON_INVALID_ARGUMENT, "the %s is NULL or empty", what);
+    if (st == PENNON_OK && (!name || !name[0]))
+        st = error_set(r->api.err, PENNON_INVALID_ARGUMENT, "the %s is NULL or empty", what);
     if (st == PENNON_OK) dataset_get(ds, &r->s, NULL);
     return st;
 }
@@ -122,8 +123,8 @@ static pennon_status run_update(const struct call *c, const struct snapshot *s, 
     return tag_update(c, &s->at, name, to, err);
 }
 
-static pennon_status put_tag(pennon_dataset *ds, const char *name, const pennon_ref *ref, const pennon_tag_options *options, tag_fn run,
-                             pennon_error *err)
+static pennon_status put_tag(pennon_dataset *ds, const char *name, const pennon_ref *ref, const pennon_tag_options *options,
+                             tag_fn run, pennon_error *err)
 {
     struct ref_call r = {.api = {.err = &r.api.local}};
     pennon_tag_options o;
@@ -161,8 +162,8 @@ pennon_status pennon_tag_delete(pennon_dataset *ds, const char *name, const penn
     return end(&r, st, err);
 }
 
-static pennon_status set_metadata(pennon_dataset *ds, bool tag, const char *name, const pennon_pairs *pairs, const pennon_call *call,
-                                  pennon_error *err)
+static pennon_status set_metadata(pennon_dataset *ds, bool tag, const char *name, const pennon_pairs *pairs,
+                                  const pennon_call *call, pennon_error *err)
 {
     struct ref_call r;
     struct field_pair *metadata = NULL;
@@ -182,8 +183,8 @@ pennon_status pennon_tag_set_metadata(pennon_dataset *ds, const char *name, cons
 
 /* ---- branches ---- */
 
-pennon_status pennon_branch_create(pennon_dataset *ds, const char *name, const pennon_ref *ref, const pennon_branch_options *options,
-                                   pennon_dataset **out, pennon_error *err)
+pennon_status pennon_branch_create(pennon_dataset *ds, const char *name, const pennon_ref *ref,
+                                   const pennon_branch_options *options, pennon_dataset **out, pennon_error *err)
 {
     struct ref_call r = {.api = {.err = &r.api.local}};
     pennon_branch_options o;
@@ -211,8 +212,8 @@ pennon_status pennon_branch_delete(pennon_dataset *ds, const char *name, const p
     return end(&r, st, err);
 }
 
-pennon_status pennon_branch_set_metadata(pennon_dataset *ds, const char *name, const pennon_pairs *metadata, const pennon_call *call,
-                                         pennon_error *err)
+pennon_status pennon_branch_set_metadata(pennon_dataset *ds, const char *name, const pennon_pairs *metadata,
+                                         const pennon_call *call, pennon_error *err)
 {
     return set_metadata(ds, false, name, metadata, call, err);
 }

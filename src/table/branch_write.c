@@ -87,8 +87,8 @@ static pennon_status is_first_clone(const struct call *c, const struct table_loc
     if (st == PENNON_OK && section.size > 0) st = wire_decode(&transaction_table, section, &arena, &t, err);
     if (st == PENNON_OK && section.size > 0 && t.which == OPERATION_CLONE) {
         st = wire_decode(&clone_table, t.operation[OPERATION_CLONE - OPERATION_APPEND], &arena, &clone, err);
-        *yes = st == PENNON_OK && clone.is_shallow && clone.has_branch_name && bytes_equal(clone.branch_name, bytes_str(at->branch)) &&
-               clone.ref_version == version;
+        *yes = st == PENNON_OK && clone.is_shallow && clone.has_branch_name &&
+               bytes_equal(clone.branch_name, bytes_str(at->branch)) && clone.ref_version == version;
     }
     if (st == PENNON_CORRUPT) {
         pennon_error_clear(err);
@@ -132,12 +132,13 @@ static pennon_status replace_leftover(const struct call *c, const struct table_l
         TRY(is_leftover(c, at, &f, &leftover, err));
     }
     if (!leftover) {
-        (void)error_set(err, PENNON_ALREADY_EXISTS,
-                        "there are versions at '%.512s' already, without a branch file: an interrupted creation or deletion left them, or they "
-                        "are being made now%s",
-                        at->uri,
-                        force ? "; they are more than a creation leaves, so they stay: delete the branch with force first"
-                              : "; force replaces what a creation left, and deleting the branch with force removes all");
+        (void)error_set(
+            err, PENNON_ALREADY_EXISTS,
+            "there are versions at '%.512s' already, without a branch file: an interrupted creation or deletion left them, or they "
+            "are being made now%s",
+            at->uri,
+            force ? "; they are more than a creation leaves, so they stay: delete the branch with force first"
+                  : "; force replaces what a creation left, and deleting the branch with force removes all");
         st = error_kind(err, "DatasetAlreadyExists");
         goto done;
     }
@@ -194,7 +195,8 @@ static pennon_status check_free(const struct call *c, const struct table_locatio
         (void)ref_exists_error(place, false, name, err);
         if (latest != 0) return err->code;
         (void)error_set(err, PENNON_ALREADY_EXISTS,
-                        "the branch '%.128s' already exists and has no version: its creation was interrupted, or is going on; delete it, or create "
+                        "the branch '%.128s' already exists and has no version: its creation was interrupted, or is going on; "
+                        "delete it, or create "
                         "it with force",
                         name);
         return error_kind(err, "RefConflict");
@@ -281,15 +283,17 @@ static pennon_status check_unused(const struct call *c, const struct table_locat
     size_t n_tags = 0;
     for (size_t i = 0; mine != NULL && i < n; i++) {
         if (!refers(&branches[i], mine)) continue;
-        (void)error_set(err, PENNON_CONFLICT, "branch '%.128s' is referenced by branch '%.128s', which reads its files; delete that one first",
-                        name, branches[i].name);
+        (void)error_set(err, PENNON_CONFLICT,
+                        "branch '%.128s' is referenced by branch '%.128s', which reads its files; delete that one first", name,
+                        branches[i].name);
         st = error_kind(err, "RefConflict");
         goto done;
     }
     TRY(list_refs_whole(c, at, true, &tags, &n_tags, err));
     for (size_t i = 0; i < n_tags; i++) {
         if (tags[i].branch == NULL || strcmp(tags[i].branch, name) != 0) continue;
-        (void)error_set(err, PENNON_CONFLICT, "branch '%.128s' is referenced by tag '%.128s'; delete that first", name, tags[i].name);
+        (void)error_set(err, PENNON_CONFLICT, "branch '%.128s' is referenced by tag '%.128s'; delete that first", name,
+                        tags[i].name);
         st = error_kind(err, "RefConflict");
         goto done;
     }

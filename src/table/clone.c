@@ -38,8 +38,9 @@ static pennon_status check_source(const struct snapshot *s, pennon_error *err)
     if ((s->version & DETACHED_VERSION) != 0)
         return error_set(err, PENNON_NOT_SUPPORTED, "a clone of the detached version %" PRIu64, s->version);
     if (s->storage_version == STORAGE_LEGACY && schema_has_dictionaries(s->schema)) {
-        return error_set(err, PENNON_NOT_SUPPORTED,
-                         "a clone of a table of data storage version 0.1 with dictionary columns, whose values lie in its manifest");
+        return error_set(
+            err, PENNON_NOT_SUPPORTED,
+            "a clone of a table of data storage version 0.1 with dictionary columns, whose values lie in its manifest");
     }
     return PENNON_OK;
 }
@@ -50,7 +51,8 @@ static pennon_status check_target(const struct cloning *k, pennon_error *err)
     bool v2;
     if (k->o->new_branch == NULL && k->to->branch != NULL) {
         return error_set(err, PENNON_INVALID_ARGUMENT,
-                         "'%.512s' lies in the folder of the branches of a table; a clone there would be taken for a branch", k->to->uri);
+                         "'%.512s' lies in the folder of the branches of a table; a clone there would be taken for a branch",
+                         k->to->uri);
     }
     TRY_RETURN(latest_version(k->c, k->to, &latest, &v2, err));
     return latest != 0 ? target_exists(k->to, err) : PENNON_OK;
@@ -150,8 +152,8 @@ static pennon_status look_again(struct cloning *k, pennon_status said, pennon_er
         st = own ? PENNON_OK : target_exists(k->to, err);
     } else {
         k->unknown = true;
-        (void)error_set(err, PENNON_COMMIT_UNKNOWN, "it is not known whether '%.512s' was made: %s; look before trying again", k->to->uri,
-                        local.message != NULL ? local.message : "");
+        (void)error_set(err, PENNON_COMMIT_UNKNOWN, "it is not known whether '%.512s' was made: %s; look before trying again",
+                        k->to->uri, local.message != NULL ? local.message : "");
         err->version = k->source->version;
         st = error_kind(err, "CommitStatusUnknown");
     }

@@ -117,7 +117,8 @@ static pennon_status check_fragment(const struct fragment_message *m, pennon_err
     struct wire_cursor unknown = wire_cursor_of(m->unknown);
     struct wire_item item;
     if (m->row_ids_which == 6 || m->last_updated_which == 8 || m->created_which == 10) {
-        return error_set(err, PENNON_NOT_SUPPORTED, "a clone of a table whose row ids or row versions lie in files of their own (fragment %" PRIu64 ")",
+        return error_set(err, PENNON_NOT_SUPPORTED,
+                         "a clone of a table whose row ids or row versions lie in files of their own (fragment %" PRIu64 ")",
                          m->id);
     }
     while (!wire_cursor_done(&unknown)) {
@@ -129,7 +130,8 @@ static pennon_status check_fragment(const struct fragment_message *m, pennon_err
 }
 
 /* A copy of the message whose files and deletion file may be changed. */
-static pennon_status copy_fragment(struct cloning *k, const struct fragment_message *from, struct fragment_message *to, pennon_error *err)
+static pennon_status copy_fragment(struct cloning *k, const struct fragment_message *from, struct fragment_message *to,
+                                   pennon_error *err)
 {
     *to = *from;
     TRY_RETURN(check_fragment(from, err));

@@ -171,7 +171,8 @@ static pennon_status parse_metadata(struct mem *m, const json_t *json, struct re
     buf_init(&text, m, REF_FILE_MAX * 8);
     CHECK_FILE(metadata == NULL || json_is_object(metadata), "metadata is no object");
     TRY(buf_append_byte(&text, '{', err));
-    json_object_foreach (metadata, key, value) {
+    json_object_foreach(metadata, key, value)
+    {
         CHECK_FILE(json_is_string(value), "metadata '%.128s' is no text", key);
         if (text.size > 1) TRY(buf_printf(&text, err, ", "));
         TRY(json_put_text(&text, bytes_str(key), err));

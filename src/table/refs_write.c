@@ -16,8 +16,9 @@
 
 /* ---- names ---- */
 
-/* New names hold letters and digits of any script, '.', '-' and '_'; readers let more pass. */
-static bool name_is_text(const char *name)
+/* New names hold letters and digits, '.', '-' and '_'; readers let more pass. Branches may have those of any script. Of tags official lets them be made, but
+ * with one in the table it lists no tags and cleans up nothing. */
+static bool name_is_text(const char *name, bool tag)
 {
     const uint8_t *p = (const uint8_t *)name;
     for (size_t left = strlen(name); left > 0;) {
@@ -27,7 +28,7 @@ static bool name_is_text(const char *name)
         utf8proc_category_t kind = utf8proc_category(c);
         bool word = (kind >= UTF8PROC_CATEGORY_LU && kind <= UTF8PROC_CATEGORY_LO) ||
                     (kind >= UTF8PROC_CATEGORY_ND && kind <= UTF8PROC_CATEGORY_NO);
-        if (c >= 0x80 && !word) return false;
+        if (c >= 0x80 && (tag || !word)) return false;
         p += n;
         left -= (size_t)n;
     }
@@ -36,12 +37,13 @@ static bool name_is_text(const char *name)
 
 pennon_status ref_name_check(const char *name, bool tag, pennon_error *err)
 {
-    bool good = (tag ? tag_name_valid(name) : branch_name_valid(name)) && name_is_text(name) && strlen(name) <= REF_NAME_MAX;
+    bool good = (tag ? tag_name_valid(name) : branch_name_valid(name)) && name_is_text(name, tag) && strlen(name) <= REF_NAME_MAX;
     if (good) return PENNON_OK;
-    (void)error_set(err, PENNON_INVALID_ARGUMENT,
-                    "'%.256s' is no name for a %s: it has letters, digits, '.', '-' and '_'%s, does not begin or end with '.', has no "
-                    "'..' and does not end with '.lock'%s",
-                    name, tag ? "tag" : "branch", tag ? "" : " in parts between '/'", tag ? "" : "; main is reserved");
+    (void)error_set(
+        err, PENNON_INVALID_ARGUMENT,
+        "'%.256s' is no name for a %s: it has %sletters, digits, '.', '-' and '_'%s, does not begin or end with '.', has no "
+        "'..' and does not end with '.lock'%s",
+        name, tag ? "tag" : "branch", tag ? "ASCII " : "", tag ? "" : " in parts between '/'", tag ? "" : "; main is reserved");
     return error_kind(err, "InvalidRef");
 }
 
@@ -113,21 +115,34 @@ static bool is_known(const char *key, bool tag)
     return false;
 }
 
+struct json_sink {
+    struct buf *out;
+    pennon_status st;
+    pennon_error *err;
+};
+
+static int take_json(const char *text, size_t n, void *ctx)
+{
+    struct json_sink *sink = ctx;
+    sink->st = buf_append(sink->out, text, n, sink->err);
+    return sink->st == PENNON_OK ? 0 : -1;
+}
+
 /* Members that are not known here. */
 static pennon_status put_rest(struct buf *out, bool tag, json_t *former, pennon_error *err)
 {
     const char *key;
     json_t *value;
-    json_object_foreach (former, key, value) {
+    json_object_foreach(former, key, value)
+    {
+        struct json_sink sink = {.out = out, .err = err};
         if (is_known(key, tag)) continue;
-        char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
-        if (text == NULL) return error_set(err, PENNON_OUT_OF_MEMORY, "no memory for the member '%.128s' of a ref", key);
-        pennon_status st = buf_printf(out, err, ",\n  ");
-        if (st == PENNON_OK) st = put_text(out, bytes_str(key), err);
-        if (st == PENNON_OK) st = buf_printf(out, err, ": ");
-        if (st == PENNON_OK) st = buf_append(out, text, strlen(text), err);
-        free(text);
-        TRY_RETURN(st);
+        TRY_RETURN(buf_printf(out, err, ",\n  "));
+        TRY_RETURN(put_text(out, bytes_str(key), err));
+        TRY_RETURN(buf_printf(out, err, ": "));
+        int failed = json_dump_callback(value, take_json, &sink, JSON_ENCODE_ANY | JSON_COMPACT);
+        TRY_RETURN(sink.st);
+        if (failed) return error_set(err, PENNON_OUT_OF_MEMORY, "no memory for the member '%.128s' of a ref", key);
     }
     return PENNON_OK;
 }
@@ -145,9 +160,9 @@ pennon_status ref_file_text(const struct ref_file *f, struct buf *out, pennon_er
     TRY_RETURN(put_metadata(out, f->metadata, f->n_metadata, err));
     TRY_RETURN(put_rest(out, f->tag, f->former, err));
     TRY_RETURN(buf_printf(out, err, "\n}"));
-    return out->size <= REF_FILE_MAX ? PENNON_OK
-                                     : error_set(err, PENNON_INVALID_ARGUMENT, "a ref file of %zu bytes; its metadata is too large",
-                                                 out->size);
+    return out->size <= REF_FILE_MAX
+               ? PENNON_OK
+               : error_set(err, PENNON_INVALID_ARGUMENT, "a ref file of %zu bytes; its metadata is too large", out->size);
 }
 
 /* ---- puts ---- */
@@ -180,8 +195,8 @@ static bool holds(const struct call *c, pennon_store *store, const char *path, s
 
 pennon_status ref_exists_error(const struct table_location *at, bool tag, const char *name, pennon_error *err)
 {
-    (void)error_set(err, PENNON_ALREADY_EXISTS, "the %s '%.128s' of the table '%.512s' already exists", tag ? "tag" : "branch", name,
-                    at->uri);
+    (void)error_set(err, PENNON_ALREADY_EXISTS, "the %s '%.128s' of the table '%.512s' already exists", tag ? "tag" : "branch",
+                    name, at->uri);
     return error_kind(err, "RefConflict");
 }
 
@@ -326,7 +341,8 @@ static pennon_status read_metadata(struct mem *m, struct former *f, pennon_error
     json_t *value, *metadata = json_object_get(f->json, "metadata");
     f->metadata = mem_calloc(m, json_object_size(metadata), sizeof *f->metadata, err);
     if (f->metadata == NULL) return err->code;
-    json_object_foreach (metadata, key, value) {
+    json_object_foreach(metadata, key, value)
+    {
         ASSERT(json_is_string(value)); /* ref_parse has looked */
         f->metadata[f->n_metadata++] =
             (struct field_pair){bytes_str(key), bytes_of(json_string_value(value), json_string_length(value))};
@@ -334,8 +350,8 @@ static pennon_status read_metadata(struct mem *m, struct former *f, pennon_error
     return PENNON_OK;
 }
 
-static pennon_status read_former(const struct call *c, const struct table_location *at, bool tag, const char *name, struct former *f,
-                                 pennon_error *err)
+static pennon_status read_former(const struct call *c, const struct table_location *at, bool tag, const char *name,
+                                 struct former *f, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct block *file = NULL;

@@ -34,7 +34,7 @@ def make(uri, n=10, stable=False, index=False, storage=None):
 
 
 def _rows(first, n):
-    return pa.table({"x": pa.array(range(first, first + n), pa.int64()), "t": [f"t{i % 3}" if i % 4 else None for i in range(n)]})
+    return pa.table({"x": pa.array(range(first, first + n), pa.int64()), "t": pa.array([f"t{i % 3}" if i % 4 else None for i in range(n)], pa.string())})
 
 
 def append(uri, first, n, branch=None):
