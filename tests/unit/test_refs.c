@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
+#include "pennon/refs.h"
 #include "table/refs_private.h"
 #include "table_fixture.h"
 
@@ -1049,6 +1050,123 @@ static void test_table_clone__cancelled_and_memory(void **state)
     table_location_free(t->base.mem, &to);
 }
 
+/* ---- the public surface ---- */
+
+struct listed {
+    size_t rows, columns;
+};
+
+static struct listed list_of(struct table_fixture *t, pennon_dataset *ds, bool tags)
+{
+    struct ArrowArrayStream stream;
+    struct ArrowSchema schema;
+    struct ArrowArray batch;
+    struct listed out = {0};
+    table_ok(t, (tags ? pennon_dataset_tags : pennon_dataset_branches)(ds, NULL, &stream, &t->base.err));
+    assert_int_equal(stream.get_schema(&stream, &schema), 0);
+    out.columns = (size_t)schema.n_children;
+    for (;;) {
+        assert_int_equal(stream.get_next(&stream, &batch), 0);
+        if (!batch.release) break;
+        out.rows += (size_t)batch.length;
+        batch.release(&batch);
+    }
+    schema.release(&schema);
+    stream.release(&stream);
+    return out;
+}
+
+static void test_dataset_refs__calls(void **state)
+{
+    struct table_fixture *t = *state;
+    pennon_error *err = &t->base.err;
+    pennon_dataset *ds = NULL, *branch = NULL, *clone = NULL;
+    pennon_open_options open;
+    pennon_call call;
+    pennon_tag_options tag;
+    pennon_branch_options how;
+    pennon_clone_options copy;
+    pennon_ref ref, latest, bad;
+    const char *key = "k", *value = "v", *none = NULL;
+    pennon_pairs pairs = {1, &key, &value}, broken = {1, &key, &none};
+    put_version(t, t->store, "tables/t", 1, NULL);
+    put_version(t, t->store, "tables/t", 2, NULL);
+    pennon_call_init(&call);
+    call.runtime = t->owner.runtime;
+    pennon_open_options_init(&open);
+    open.call = &call;
+    open.version = 1;
+    table_ok(t, pennon_dataset_open("memory://tables/t", &open, &ds, err));
+    pennon_tag_options_init(&tag);
+    tag.call = &call;
+    tag.metadata = &pairs;
+    pennon_ref_init(&latest);
+    /* NULL is the handle's version, a ref without one the latest. */
+    table_ok(t, pennon_tag_create(ds, "a", NULL, &tag, err));
+    table_ok(t, pennon_tag_create(ds, "b", &latest, NULL, err));
+    assert_int_equal(tag_version(t, &t->at, "a"), 1);
+    assert_int_equal(tag_version(t, &t->at, "b"), 2);
+    ref = latest;
+    ref.tag = "b";
+    table_ok(t, pennon_tag_update(ds, "a", &ref, NULL, err));
+    assert_int_equal(tag_version(t, &t->at, "a"), 2);
+    table_ok(t, pennon_tag_set_metadata(ds, "a", NULL, &call, err));
+    assert_int_equal(list_of(t, ds, true).rows, 2);
+    assert_int_equal(list_of(t, ds, true).columns, 7);
+    /* What cannot be meant. */
+    bad = latest;
+    bad.version = 0;
+    assert_int_equal(pennon_tag_create(ds, "c", &bad, NULL, err), PENNON_INVALID_ARGUMENT);
+    bad = ref;
+    bad.version = 1;
+    assert_int_equal(pennon_tag_create(ds, "c", &bad, NULL, err), PENNON_INVALID_ARGUMENT);
+    bad = ref;
+    bad.branch = "main";
+    assert_int_equal(pennon_tag_create(ds, "c", &bad, NULL, err), PENNON_INVALID_ARGUMENT);
+    bad = latest;
+    bad.branch = "";
+    assert_int_equal(pennon_tag_create(ds, "c", &bad, NULL, err), PENNON_INVALID_ARGUMENT);
+    bad = latest;
+    bad.tag = "";
+    assert_int_equal(pennon_tag_create(ds, "c", &bad, NULL, err), PENNON_INVALID_ARGUMENT);
+    assert_int_equal(pennon_tag_create(NULL, "c", NULL, NULL, err), PENNON_INVALID_ARGUMENT);
+    assert_int_equal(pennon_tag_create(ds, NULL, NULL, NULL, NULL), PENNON_INVALID_ARGUMENT);
+    assert_int_equal(pennon_tag_delete(ds, "", NULL, err), PENNON_INVALID_ARGUMENT);
+    assert_int_equal(pennon_tag_set_metadata(ds, "a", &broken, NULL, err), PENNON_INVALID_ARGUMENT);
+    table_ok(t, pennon_tag_delete(ds, "a", &call, err));
+    /* Branches: main is meant by name from a handle on one. */
+    pennon_branch_options_init(&how);
+    how.call = &call;
+    table_ok(t, pennon_branch_create(ds, "x", &latest, &how, &branch, err));
+    assert_int_equal(pennon_dataset_version(branch), 2);
+    table_ok(t, pennon_branch_set_metadata(branch, "x", &pairs, NULL, err));
+    assert_int_equal(list_of(t, branch, false).rows, 1);
+    assert_int_equal(list_of(t, branch, false).columns, 7);
+    ref = latest;
+    ref.branch = "main";
+    ref.version = 1;
+    table_ok(t, pennon_tag_create(branch, "c", &ref, NULL, err));
+    assert_int_equal(tag_version(t, &t->at, "c"), 1);
+    /* Clones of the branch, whose files are where the handle's are. */
+    pennon_clone_options_init(&copy);
+    copy.call = &call;
+    table_ok(t, pennon_dataset_clone(branch, "memory://tables/deep", &copy, &clone, err));
+    assert_int_equal(pennon_dataset_version(clone), 2);
+    pennon_dataset_free(clone);
+    copy.shallow = true;
+    copy.ref = &ref;
+    table_ok(t, pennon_dataset_clone(branch, "memory://tables/shallow", &copy, NULL, err));
+    assert_true(there(t, t->store, "tables/shallow/_versions/18446744073709551614.manifest"));
+    assert_fails(t, pennon_dataset_clone(branch, "memory://tables/shallow", &copy, NULL, err), PENNON_ALREADY_EXISTS,
+                 "DatasetAlreadyExists");
+    assert_int_equal(pennon_dataset_clone(branch, NULL, &copy, NULL, err), PENNON_INVALID_ARGUMENT);
+    table_ok(t, pennon_branch_delete(ds, "x", &how, err));
+    assert_int_equal(list_of(t, ds, false).rows, 0);
+    assert_int_equal(pennon_dataset_version(ds), 1);
+    pennon_dataset_free(branch);
+    pennon_dataset_free(ds);
+}
+
 /* ---- times ---- */
 
 static void test_base_time__texts(void **state)
@@ -1105,7 +1223,7 @@ int main(void)
         TABLE_TEST(test_table_clone__deep),      TABLE_TEST(test_table_clone__lost_index),
         TABLE_TEST(test_table_clone__refused),   TABLE_TEST(test_table_clone__every_call_fails),
         TABLE_TEST(test_table_clone__lost_race), TABLE_TEST(test_table_clone__cancelled_and_memory),
-        cmocka_unit_test(test_base_time__texts),
+        TABLE_TEST(test_dataset_refs__calls),    cmocka_unit_test(test_base_time__texts),
     };
     return cmocka_run_group_tests_name("refs", tests, NULL, NULL);
 }
