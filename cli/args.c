@@ -54,6 +54,11 @@ static const struct option_spec specs[OPT_COUNT] = {
                         "write what the version cannot hold (2.0: nulls of structs) as the nearest thing"},
     [OPT_EXTERNAL] = {"external-paths", "RULE", OPTION_TEXT,
                       "same-store (default), all or none: places outside the table that it may read"},
+    [OPT_FORCE] = {"force", NULL, OPTION_FLAG,
+                   "create: replace what an interrupted creation left; delete: also a branch without a branch file"},
+    [OPT_SHALLOW] = {"shallow", NULL, OPTION_FLAG,
+                     "refer to the files where they are: nothing is copied, and the clone needs its source"},
+    [OPT_DEEP] = {"deep", NULL, OPTION_FLAG, "copy the files (default)"},
     [OPT_EXTERNAL_BLOBS] =
         {"external-blobs", "RULE", OPTION_TEXT,
          "URIs in blob columns: bases (default, kept under base paths only), anywhere (kept), copy (their bytes are stored)"},

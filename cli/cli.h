@@ -10,6 +10,7 @@
 #include "pennon/dataset.h"
 #include "pennon/file.h"
 #include "pennon/ingest.h"
+#include "pennon/refs.h"
 #include "pennon/scan.h"
 #include "pennon/stream.h"
 #include "pennon/write.h"
@@ -66,6 +67,9 @@ enum option_id {
     OPT_DRY_RUN,
     OPT_DELETE_UNVERIFIED,
     OPT_ERROR_IF_TAGGED,
+    OPT_FORCE,
+    OPT_SHALLOW,
+    OPT_DEEP,
     OPT_COUNT
 };
 
@@ -116,6 +120,10 @@ int fail(const pennon_error *err);
 int usage_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* Open the dataset of the first operand at the version that the options name. */
 int open_dataset(const struct args *a, const pennon_call *call, pennon_dataset **out);
+/* The same of any URI. */
+int open_uri(const struct args *a, const pennon_call *call, const char *uri, pennon_dataset **out);
+/* --sync */
+int sync_option(const struct args *a, pennon_call *call);
 
 /* ---- output ---- */
 
@@ -139,6 +147,7 @@ void progress_end(pennon_call *call);
 void progress_hide(void);
 
 extern const struct command command_info, command_schema, command_versions, command_fragments, command_count, command_scan,
-    command_take, command_write, command_export, command_inspect, command_verify, command_cleanup;
+    command_take, command_write, command_export, command_inspect, command_verify, command_cleanup, command_log, command_tag,
+    command_branch, command_clone;
 
 #endif

@@ -391,6 +391,9 @@ const struct command command_info = {"info", "URI",   "what a dataset is: versio
 const struct command command_schema = {"schema", "URI", "columns and their types", NULL, REFS, 1, 1, run_schema};
 const struct command command_versions = {
     "versions", "URI", "all versions with time, rows and operation", NULL, line_options, COUNT(line_options), 1, 1, run_versions};
+const struct command command_log = {
+    "log", "URI",       "what was done, version by version: the same as versions", NULL, line_options, COUNT(line_options), 1,
+    1,     run_versions};
 const struct command command_fragments = {"fragments", "URI",        "fragments with rows, deletions and files", NULL, REFS, 1,
                                           1,           run_fragments};
 const struct command command_count = {"count", "URI", "number of rows", NULL, REFS, 1, 1, run_count};

@@ -38,7 +38,7 @@ static int write_external_blobs(const struct args *a, int32_t *out)
     return usage_error("--external-blobs takes bases, anywhere or copy, not '%s'", text);
 }
 
-static int write_durability(const struct args *a, pennon_call *call)
+int sync_option(const struct args *a, pennon_call *call)
 {
     const char *text = a->options[OPT_SYNC].text;
     if (!text || strcmp(text, "full") == 0) {
@@ -246,7 +246,7 @@ static int run_write(const struct args *a)
     if (x[OPT_MESSAGE].set) o.properties = &message;
     int code = write_mode(a, &o.mode);
     if (code == EXIT_OK) code = write_external_blobs(a, &o.external_blobs);
-    if (code == EXIT_OK) code = write_durability(a, &call);
+    if (code == EXIT_OK) code = sync_option(a, &call);
     if (code == EXIT_OK) code = input_options(a, &call, &in);
     if (code == EXIT_OK) progress_begin(&call, "rows");
     if (code == EXIT_OK) code = open_inputs(a, &in, &stream, &err);

@@ -11,7 +11,8 @@
 
 static const struct command *const commands[] = {&command_info,   &command_schema,  &command_versions, &command_fragments,
                                                  &command_count,  &command_scan,    &command_take,     &command_write,
-                                                 &command_export, &command_inspect, &command_verify,   &command_cleanup};
+                                                 &command_export, &command_inspect, &command_verify,   &command_cleanup,
+                                                 &command_log,    &command_tag,     &command_branch,   &command_clone};
 #define N_COMMANDS (sizeof commands / sizeof commands[0])
 
 /* ---- errors ---- */
@@ -190,6 +191,11 @@ static int open_options(const struct args *a, pennon_open_options *o)
 
 int open_dataset(const struct args *a, const pennon_call *call, pennon_dataset **out)
 {
+    return open_uri(a, call, a->operands[0], out);
+}
+
+int open_uri(const struct args *a, const pennon_call *call, const char *uri, pennon_dataset **out)
+{
     pennon_open_options o;
     pennon_error err;
     pennon_error_init(&err);
@@ -197,7 +203,7 @@ int open_dataset(const struct args *a, const pennon_call *call, pennon_dataset *
     o.call = call;
     int code = open_options(a, &o);
     if (code != EXIT_OK) return code;
-    if (pennon_dataset_open(a->operands[0], &o, out, &err) != PENNON_OK) code = fail(&err);
+    if (pennon_dataset_open(uri, &o, out, &err) != PENNON_OK) code = fail(&err);
     pennon_error_clear(&err);
     return code;
 }

@@ -124,17 +124,19 @@ PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_take_ranges(pennon_dat
 
 /* ---- listings ---- */
 
-/* version: uint64, timestamp: timestamp[ns, UTC], rows: uint64, fragments: uint64, data_files: uint64, bytes: uint64, writer: utf8, operation: utf8.
- * Ascending. */
+/* version: uint64, timestamp: timestamp[ns, UTC], rows: uint64, fragments: uint64, data_files: uint64, bytes: uint64, writer: utf8, operation: utf8,
+ * message: utf8 (of the commit). Ascending. */
 PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_versions(pennon_dataset *ds, const pennon_call *call,
                                                                    struct ArrowArrayStream *out, pennon_error *err);
 /* fragment: uint64, physical_rows: uint64, deleted_rows: uint64, rows: uint64, data_files: uint64, bytes: uint64, deletion_file: utf8, paths: list<utf8>. */
 PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_fragments(pennon_dataset *ds, const pennon_call *call,
                                                                     struct ArrowArrayStream *out, pennon_error *err);
-/* tag: utf8, branch: utf8, version: uint64. */
+/* tag: utf8, branch: utf8 (null = main), version: uint64, created, updated: timestamp[ns, UTC] (null = not known), manifest_size: uint64, metadata: utf8 (a
+ * JSON object of texts). Version descending, then name. */
 PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_tags(pennon_dataset *ds, const pennon_call *call,
                                                                struct ArrowArrayStream *out, pennon_error *err);
-/* branch: utf8, parent: utf8, version: uint64. */
+/* branch: utf8, parent: utf8 (null = main), version: uint64 (of the parent, where it forks), created: timestamp[ns, UTC], manifest_size: uint64, metadata: utf8
+ * (JSON), identifier: utf8 (the way from main: version:id, joined by ':'). By name. */
 PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_branches(pennon_dataset *ds, const pennon_call *call,
                                                                    struct ArrowArrayStream *out, pennon_error *err);
 /* field: int32, name: utf8, bytes: uint64. Page bytes of each column that owns some, over all fragments. */

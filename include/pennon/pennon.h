@@ -8,7 +8,8 @@
  *     scan.h       scans
  *     write.h      create, append, overwrite
  *     appender.h   many threads that append, few commits
- *     maintenance.h  cleanup of old versions
+ *     maintenance.h cleanup of old versions
+ *     refs.h       tags, branches, clones
  *     ingest.h     CSV, JSON lines and IPC in and out
  *     file.h       single data files
  *     stream.h     the full error of a stream
@@ -22,6 +23,7 @@
 #include "pennon/file.h"
 #include "pennon/ingest.h"
 #include "pennon/maintenance.h"
+#include "pennon/refs.h"
 #include "pennon/runtime.h"
 #include "pennon/scan.h"
 #include "pennon/status.h"

@@ -58,6 +58,10 @@ bool lock_in_process(pthread_mutex_t *lock, _Atomic(int32_t) *pid);
 
 int64_t clock_monotonic_ns(void);
 int64_t clock_wall_ns(void); /* since 1970, UTC */
+/* RFC 3339 in UTC, "2026-01-31T12:00:00.25Z" with no, 3, 6 or 9 digits behind the second; NUL. */
+#define TIME_TEXT_BYTES 40
+void time_text(int64_t ns, char out[TIME_TEXT_BYTES]);
+bool time_parse(const char *text, int64_t *ns); /* untrusted; any offset; false = no such time, or out of range */
 pennon_status random_bytes(void *out, size_t n, pennon_error *err) CHECKED;
 /* RFC 4122 version 4. */
 pennon_status uuid_new(uint8_t out[16], pennon_error *err) CHECKED;

@@ -76,22 +76,31 @@ static const char *operation_name(uint32_t which)
     return which >= OPERATION_APPEND && i < ARRAY_LEN(names) ? names[i] : NULL;
 }
 
-/* Operation of the transaction that made the version; NULL when it is not inline. */
-static const char *operation_of(const struct call *c, const struct snapshot *s)
+/* Operation and commit message of the transaction that made the version; nulls when it is not inline. */
+static pennon_status put_transaction(struct listing *l, size_t at, const struct snapshot *s, pennon_error *err)
 {
-    struct bytes section;
-    struct transaction_message t;
+    static const char message_key[] = "__lance_commit_message";
+    pennon_status st = PENNON_OK;
+    struct bytes section, message = {0};
+    struct transaction_message t = {0};
     struct arena a;
     pennon_error ignored;
     pennon_error_init(&ignored);
-    arena_init(&a, c->mem);
-    const char *name = NULL;
-    if (snapshot_section(c, s, SECTION_TRANSACTION, &section, &ignored) == PENNON_OK && section.size &&
-        wire_decode(&transaction_table, section, &a, &t, &ignored) == PENNON_OK)
-        name = operation_name(t.which);
+    arena_init(&a, l->c->mem);
+    if (snapshot_section(l->c, s, SECTION_TRANSACTION, &section, &ignored) != PENNON_OK || !section.size ||
+        wire_decode(&transaction_table, section, &a, &t, &ignored) != PENNON_OK)
+        t = (struct transaction_message){0};
+    for (size_t i = 0; i < t.n_properties; i++) {
+        struct bytes value = t.properties[i].value;
+        if (bytes_equal(t.properties[i].key, bytes_str(message_key)) && utf8_valid(value.data, value.size)) message = value;
+    }
+    TRY(put_text(l, at, operation_name(t.which), err));
+    struct builder *b = builder_child(l->rows, at + 1);
+    TRY(message.size ? builder_append_bytes(b, message, err) : builder_append_null(b, err));
+done:
     arena_reset(&a);
     pennon_error_clear(&ignored);
-    return name;
+    return st;
 }
 
 /* "library version" of the writer. */
@@ -125,7 +134,7 @@ static pennon_status version_row(struct listing *l, struct snapshot *s, pennon_e
     TRY(writer_text(s, &writer, err));
     TRY(buf_terminate(&writer, err));
     TRY(put_text(l, 6, writer.size && utf8_valid(writer.data, writer.size) ? (const char *)writer.data : NULL, err));
-    TRY(put_text(l, 7, operation_of(l->c, s), err));
+    TRY(put_transaction(l, 7, s, err));
     TRY(end_row(l, err));
 done:
     buf_free(&writer);
@@ -190,8 +199,30 @@ done:
 typedef pennon_status (*list_refs_fn)(const struct call *c, const struct table_location *at, struct ref_entry **out, size_t *n,
                                       pennon_error *err);
 
+/* INT64_MIN gives a null. */
+static pennon_status put_when(struct listing *l, size_t i, int64_t ns, pennon_error *err)
+{
+    struct builder *b = builder_child(l->rows, i);
+    return ns != INT64_MIN ? builder_append_int(b, ns, err) : builder_append_null(b, err);
+}
+
+/* "version:id:version:id", as official prints it. */
+static pennon_status put_way(struct listing *l, size_t i, const struct ref_entry *r, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    struct buf text;
+    buf_init(&text, l->c->mem, BUF_NO_LIMIT);
+    for (size_t k = 0; k < r->n_path; k++)
+        TRY(buf_printf(&text, err, "%s%" PRIu64 ":%s", k ? ":" : "", r->path[k].version, r->path[k].id));
+    TRY(builder_append_bytes(builder_child(l->rows, i), bytes_of(text.data, text.size), err));
+done:
+    buf_free(&text);
+    return st;
+}
+
 static pennon_status fill_refs(struct listing *l, const struct snapshot *s, list_refs_fn list, pennon_error *err)
 {
+    const bool tags = list == list_tags;
     pennon_status st = PENNON_OK;
     struct ref_entry *refs = NULL;
     size_t n = 0;
@@ -200,6 +231,11 @@ static pennon_status fill_refs(struct listing *l, const struct snapshot *s, list
         TRY(put_text(l, 0, refs[i].name, err));
         TRY(put_text(l, 1, refs[i].branch, err));
         TRY(put_u64(l, 2, refs[i].version, err));
+        TRY(put_when(l, 3, refs[i].created_ns, err));
+        if (tags) TRY(put_when(l, 4, refs[i].updated_ns, err));
+        TRY(put_u64(l, tags ? 5 : 4, refs[i].manifest_size, err));
+        TRY(put_text(l, tags ? 6 : 5, refs[i].metadata, err));
+        if (!tags) TRY(put_way(l, 6, &refs[i], err));
         TRY(end_row(l, err));
     }
 done:
@@ -325,7 +361,7 @@ pennon_status pennon_dataset_versions(pennon_dataset *ds, const pennon_call *cal
     return list(ds, call,
                 "struct<version: uint64, timestamp: timestamp[ns, tz=UTC], rows: uint64, fragments: uint64, data_files: uint64, "
                 "bytes: uint64, "
-                "writer: string, operation: string>",
+                "writer: string, operation: string, message: string>",
                 fill_versions, out, err);
 }
 
@@ -340,12 +376,19 @@ pennon_status pennon_dataset_fragments(pennon_dataset *ds, const pennon_call *ca
 
 pennon_status pennon_dataset_tags(pennon_dataset *ds, const pennon_call *call, struct ArrowArrayStream *out, pennon_error *err)
 {
-    return list(ds, call, "struct<tag: string, branch: string, version: uint64>", fill_tags, out, err);
+    return list(
+        ds, call,
+        "struct<tag: string, branch: string, version: uint64, created: timestamp[ns, tz=UTC], updated: timestamp[ns, tz=UTC], "
+        "manifest_size: uint64, metadata: string>",
+        fill_tags, out, err);
 }
 
 pennon_status pennon_dataset_branches(pennon_dataset *ds, const pennon_call *call, struct ArrowArrayStream *out, pennon_error *err)
 {
-    return list(ds, call, "struct<branch: string, parent: string, version: uint64>", fill_branches, out, err);
+    return list(ds, call,
+                "struct<branch: string, parent: string, version: uint64, created: timestamp[ns, tz=UTC], manifest_size: uint64, "
+                "metadata: string, identifier: string>",
+                fill_branches, out, err);
 }
 
 pennon_status pennon_dataset_data_stats(pennon_dataset *ds, const pennon_call *call, struct ArrowArrayStream *out,

@@ -209,7 +209,7 @@ static pennon_status ref_fault(struct verifying *v, const struct table_location 
     pennon_status st = PENNON_OK;
     pennon_error *err = v->a->err;
     char *path = NULL;
-    TRY_NEW(path, ref_path(v->a->c.mem, root, tag, name, err));
+    TRY_NEW(path, ref_file_path(v->a->c.mem, root, tag, name, err));
     (void)error_set(err, PENNON_CORRUPT, "%s '%.128s' %s version %" PRIu64 " of %s%s%s, %s", tag ? "tag" : "branch", name,
                     tag ? "names" : "begins at", version, branch ? "branch '" : "main", branch ? branch : "", branch ? "'" : "",
                     fmt);

@@ -667,6 +667,43 @@ done:
     return st;
 }
 
+/* ---- empty folders ---- */
+
+/* Bottom up; rmdir itself sees to it that nothing but empty folders goes. Links are not followed. */
+static void remove_empty(struct local *l, const char *full, unsigned depth)
+{
+    pennon_error ignored;
+    DIR *d = depth <= LIST_DEPTH_MAX ? opendir(full) : NULL;
+    const struct dirent *e;
+    pennon_error_init(&ignored);
+    while (d && (e = readdir(d))) {
+        struct stat info;
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
+        char *inner = mem_printf(l->mem, &ignored, "%s/%s", full, e->d_name);
+        if (inner && lstat(inner, &info) == 0 && S_ISDIR(info.st_mode)) remove_empty(l, inner, depth + 1);
+        mem_free(l->mem, inner);
+    }
+    if (d) (void)closedir(d);
+    (void)rmdir(full);
+    pennon_error_clear(&ignored);
+}
+
+void local_remove_empty_folders(void *self, const char *path, size_t keep)
+{
+    struct local *l = self;
+    pennon_error ignored;
+    pennon_error_init(&ignored);
+    char *full = full_path(l, path, &ignored);
+    size_t root = strlen(l->root) + 1;
+    if (full) remove_empty(l, full, 0);
+    for (char *slash = full ? strrchr(full, '/') : NULL; slash && slash > full + root + keep; slash = strrchr(full, '/')) {
+        *slash = '\0';
+        if (rmdir(full) != 0) break;
+    }
+    mem_free(l->mem, full);
+    pennon_error_clear(&ignored);
+}
+
 /* ---- life ---- */
 
 static void local_free(void *self)

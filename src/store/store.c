@@ -255,6 +255,15 @@ pennon_status store_delete(const struct call *c, pennon_store *s, const char *pa
     return at_path(s, s->vtable.remove(s->self, path, err), path, err);
 }
 
+void store_remove_empty_folders(pennon_store *s, const char *path, size_t keep)
+{
+    pennon_error ignored;
+    pennon_error_init(&ignored);
+    bool good = store_path_check(path, &ignored) == PENNON_OK;
+    pennon_error_clear(&ignored);
+    if (good && s->scheme[0] == '\0') local_remove_empty_folders(s->self, path, keep);
+}
+
 pennon_status store_copy(const struct call *c, pennon_store *s, const char *from, const char *to, pennon_error *err)
 {
     TRY_RETURN(call_check(c, err));

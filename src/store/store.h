@@ -46,6 +46,9 @@ pennon_status store_list(const struct call *c, pennon_store *s, const char *pref
                          pennon_error *err) CHECKED;
 pennon_status store_delete(const struct call *c, pennon_store *s, const char *path, pennon_error *err) CHECKED;
 pennon_status store_copy(const struct call *c, pennon_store *s, const char *from, const char *to, pennon_error *err) CHECKED;
+/* Where objects lie in folders: remove the empty ones below `path` and at it, then those above it whose paths have more than `keep` bytes. Best effort;
+ * objects stay. */
+void store_remove_empty_folders(pennon_store *s, const char *path, size_t keep);
 bool store_is_ordered(const pennon_store *s);
 /* Is the object the last change of its folder? false = not known. Asks the store. */
 bool store_is_last_change(pennon_store *s, const char *path);

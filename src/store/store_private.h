@@ -22,6 +22,7 @@ pennon_status store_wrap(struct mem *m, const pennon_store_vtable *vtable, void 
 
 /* Local files below the root folder `root` (absolute). */
 pennon_status local_store_new(pennon_runtime *rt, const char *root, pennon_store **out, pennon_error *err) CHECKED;
+void local_remove_empty_folders(void *self, const char *path, size_t keep);
 pennon_status memory_store_new(struct mem *m, pennon_store **out, pennon_error *err) CHECKED;
 
 /* A path inside a store: no empty, "." or ".." segment, no leading slash, no NUL. */

@@ -362,7 +362,7 @@ done:
 static pennon_status read_version(const struct cleanup *k, const struct table_location *at, const struct listed_manifest *m,
                                   struct snapshot **s, pennon_error *err)
 {
-    pennon_status st = snapshot_read(k->call, at, m->version, m->v2, NULL, s, err);
+    pennon_status st = snapshot_read_for(k->call, k->call->mem, at, m->version, m->v2, NULL, s, err);
     if (st == PENNON_OK) {
         st = commit_check_writer_flags(*s, err);
         if (st == PENNON_OK) st = snapshot_load_fragments(*s, err);

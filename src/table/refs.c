@@ -15,12 +15,11 @@
 
 #include "table/table_private.h"
 
-#define REF_FILE_MAX ((uint64_t)1 << 20)
-
 void ref_entry_free(struct mem *m, struct ref_entry *e)
 {
     mem_free(m, e->name);
     mem_free(m, e->branch);
+    mem_free(m, e->metadata);
     mem_free(m, e->path);
     *e = (struct ref_entry){0};
 }
@@ -155,6 +154,38 @@ static pennon_status parse_path(struct mem *m, const json_t *json, const char *n
     return PENNON_OK;
 }
 
+/* A time; what is none, or not there, is not known. */
+static int64_t time_of(const json_t *object, const char *key)
+{
+    const json_t *v = json_object_get(object, key);
+    int64_t ns;
+    return json_is_string(v) && time_parse(json_string_value(v), &ns) ? ns : INT64_MIN;
+}
+
+static pennon_status parse_metadata(struct mem *m, const json_t *json, struct ref_entry *out, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    struct buf text;
+    const char *key;
+    json_t *value, *metadata = json_object_get(json, "metadata");
+    buf_init(&text, m, REF_FILE_MAX * 8);
+    CHECK_FILE(metadata == NULL || json_is_object(metadata), "metadata is no object");
+    TRY(buf_append_byte(&text, '{', err));
+    json_object_foreach(metadata, key, value)
+    {
+        CHECK_FILE(json_is_string(value), "metadata '%.128s' is no text", key);
+        if (text.size > 1) TRY(buf_printf(&text, err, ", "));
+        TRY(json_put_text(&text, bytes_str(key), err));
+        TRY(buf_printf(&text, err, ": "));
+        TRY(json_put_text(&text, bytes_of(json_string_value(value), json_string_length(value)), err));
+    }
+    TRY(buf_append_byte(&text, '}', err));
+    TRY_NEW(out->metadata, mem_strndup(m, (const char *)text.data, text.size, err));
+done:
+    buf_free(&text);
+    return st;
+}
+
 pennon_status ref_parse(struct mem *m, struct bytes file, bool tag, struct ref_entry *out, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
@@ -170,7 +201,9 @@ pennon_status ref_parse(struct mem *m, struct bytes file, bool tag, struct ref_e
     CHECK_FILE(tag || number_of(json, "createAt", &created), "createAt is missing or no number");
     CHECK_FILE(text_or_null(json, tag ? "branch" : "parentBranch", &branch), "%s is no text", tag ? "branch" : "parentBranch");
     if (branch != NULL) TRY_NEW(out->branch, mem_strdup(m, branch, err));
-    out->created_ns = INT64_MIN;
+    out->created_ns = tag ? time_of(json, "createdAt") : INT64_MIN;
+    out->updated_ns = tag ? time_of(json, "updatedAt") : INT64_MIN;
+    TRY(parse_metadata(m, json, out, err));
     if (!tag) TRY(parse_path(m, json, out->name != NULL ? out->name : "", created, out, err));
     if (!tag && created <= (uint64_t)INT64_MAX / 1000000000) out->created_ns = (int64_t)created * 1000000000;
 done:
@@ -190,7 +223,7 @@ static pennon_status read_ref(const struct call *c, pennon_store *store, const c
     return st;
 }
 
-char *ref_path(struct mem *m, const struct table_location *at, bool tag, const char *name, pennon_error *err)
+char *ref_file_path(struct mem *m, const struct table_location *at, bool tag, const char *name, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     char *root = NULL, *path = NULL;
@@ -207,25 +240,44 @@ done:
     return path;
 }
 
-pennon_status read_tag(const struct call *c, const struct table_location *at, const char *name, struct ref_entry *out,
+pennon_status ref_path(const struct call *c, const struct table_location *at, bool tag, const char *name, char **out,
                        pennon_error *err)
+{
+    if (tag ? !tag_name_valid(name) : !branch_name_valid(name)) {
+        (void)error_set(err, PENNON_INVALID_ARGUMENT, "'%.256s' is no name of a %s", name, tag ? "tag" : "branch");
+        return error_kind(err, "InvalidRef");
+    }
+    *out = ref_file_path(c->mem, at, tag, name, err);
+    return *out != NULL ? PENNON_OK : err->code;
+}
+
+static pennon_status read_named(const struct call *c, const struct table_location *at, bool tag, const char *name,
+                                struct ref_entry *out, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     char *path = NULL;
-    if (!tag_name_valid(name)) {
-        (void)error_set(err, PENNON_INVALID_ARGUMENT, "'%.256s' is no name of a tag", name);
-        st = error_kind(err, "InvalidRef");
-        goto done;
-    }
-    TRY_NEW(path, ref_path(c->mem, at, true, name, err));
-    st = read_ref(c, at->store, path, true, out, err);
+    TRY(ref_path(c, at, tag, name, &path, err));
+    TRY_NEW(out->name, mem_strdup(c->mem, name, err));
+    st = read_ref(c, at->store, path, tag, out, err);
     if (st == PENNON_NOT_FOUND) {
-        (void)error_set(err, PENNON_NOT_FOUND, "the table '%.512s' has no tag '%.128s'", at->uri, name);
+        (void)error_set(err, PENNON_NOT_FOUND, "the table '%.512s' has no %s '%.128s'", at->uri, tag ? "tag" : "branch", name);
         st = error_kind(err, "RefNotFound");
     }
 done:
     mem_free(c->mem, path);
     return st;
+}
+
+pennon_status read_tag(const struct call *c, const struct table_location *at, const char *name, struct ref_entry *out,
+                       pennon_error *err)
+{
+    return read_named(c, at, true, name, out, err);
+}
+
+pennon_status read_branch(const struct call *c, const struct table_location *at, const char *name, struct ref_entry *out,
+                          pennon_error *err)
+{
+    return read_named(c, at, false, name, out, err);
 }
 
 /* ---- lists ---- */

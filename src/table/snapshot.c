@@ -54,11 +54,10 @@ pennon_status snapshot_copy_rule(struct snapshot *s, const struct external_rule 
 #define WHOLE_MAX (256u << 10)
 #define TAIL (64u << 10)
 
-static pennon_status read_part(const struct call *c, pennon_store *store, const char *path, uint64_t at, uint64_t end,
-                               struct block **out, pennon_error *err)
+static pennon_status read_part(const struct call *c, struct mem *m, pennon_store *store, const char *path, uint64_t at,
+                               uint64_t end, struct block **out, pennon_error *err)
 {
-    /* The bytes live as long as the snapshot. */
-    struct block *b = block_new(runtime_mem(c->runtime), (size_t)(end - at), err);
+    struct block *b = block_new(m, (size_t)(end - at), err);
     if (b == NULL) return err->code;
     pennon_range part = {at, end - at, b->data};
     pennon_status st = end > at ? store_read_ranges(c, store, path, 1, &part, err) : PENNON_OK;
@@ -71,8 +70,8 @@ static pennon_status read_part(const struct call *c, pennon_store *store, const 
 }
 
 /* The file from its message on, or more of it, with its identity. NOT_FOUND. */
-static pennon_status fetch(const struct call *c, pennon_store *store, const char *path, struct block **out, uint64_t *at,
-                           char etag[64], pennon_error *err)
+static pennon_status fetch(const struct call *c, struct mem *m, pennon_store *store, const char *path, struct block **out,
+                           uint64_t *at, char etag[64], pennon_error *err)
 {
     pennon_object_info info;
     TRY_RETURN(store_head(c, store, path, &info, err));
@@ -80,7 +79,7 @@ static pennon_status fetch(const struct call *c, pennon_store *store, const char
     memcpy(etag, info.etag, sizeof info.etag);
     etag[63] = '\0';
     *at = info.size > WHOLE_MAX ? info.size - TAIL : 0;
-    TRY_RETURN(read_part(c, store, path, *at, info.size, out, err));
+    TRY_RETURN(read_part(c, m, store, path, *at, info.size, out, err));
     if (*at == 0) return PENNON_OK;
     struct block *tail = *out;
     uint64_t position = 0;
@@ -92,7 +91,7 @@ static pennon_status fetch(const struct call *c, pennon_store *store, const char
         /* Once more, into one block: the tail is the smaller part. */
         block_release(tail);
         *at = position;
-        st = read_part(c, store, path, position, info.size, out, err);
+        st = read_part(c, m, store, path, position, info.size, out, err);
     }
     if (st != PENNON_OK) (void)store_error(store, path, PENNON_NOWHERE, PENNON_NOWHERE, PENNON_NOWHERE, err);
     return st;
@@ -121,18 +120,17 @@ done:
     return st;
 }
 
-static pennon_status read_at(const struct call *c, const struct table_location *at, uint64_t version, const char *path,
-                             const struct external_rule *external, struct snapshot **out, pennon_error *err)
+static pennon_status read_at(const struct call *c, struct mem *m, const struct table_location *at, uint64_t version,
+                             const char *path, const struct external_rule *external, struct snapshot **out, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct block *file = NULL;
     struct snapshot *s = NULL;
     struct manifest_name name;
     char etag[64];
-    /* The snapshot outlives the call that opens it, and others share it: the runtime pays, not the budget of the call. */
     uint64_t from = 0;
-    TRY(fetch(c, at->store, path, &file, &from, etag, err));
-    TRY(snapshot_parse_tail(runtime_mem(c->runtime), file, from, path, &s, err));
+    TRY(fetch(c, m, at->store, path, &file, &from, etag, err));
+    TRY(snapshot_parse_tail(m, file, from, path, &s, err));
     if (from > 0 && s->storage_version == STORAGE_LEGACY && schema_has_dictionaries(s->schema)) {
         /* Values of dictionaries lie anywhere before the message. */
         const uint64_t size = s->file_size;
@@ -140,8 +138,8 @@ static pennon_status read_at(const struct call *c, const struct table_location *
         block_release(file);
         s = NULL;
         file = NULL;
-        TRY(read_part(c, at->store, path, 0, size, &file, err));
-        TRY(snapshot_parse(runtime_mem(c->runtime), file, path, &s, err));
+        TRY(read_part(c, m, at->store, path, 0, size, &file, err));
+        TRY(snapshot_parse(m, file, path, &s, err));
     }
     memcpy(s->etag, etag, sizeof etag);
     s->v2_names = manifest_name_parse(path_name(path), &name) && name.v2;
@@ -170,12 +168,18 @@ done:
 pennon_status snapshot_read(const struct call *c, const struct table_location *at, uint64_t version, bool v2_first,
                             const struct external_rule *external, struct snapshot **out, pennon_error *err)
 {
+    return snapshot_read_for(c, runtime_mem(c->runtime), at, version, v2_first, external, out, err);
+}
+
+pennon_status snapshot_read_for(const struct call *c, struct mem *m, const struct table_location *at, uint64_t version,
+                                bool v2_first, const struct external_rule *external, struct snapshot **out, pennon_error *err)
+{
     pennon_status st = PENNON_NOT_FOUND;
     ASSERT(version != 0);
     for (int turn = 0; turn < 2 && st == PENNON_NOT_FOUND; turn++) {
         char *path = manifest_path(c->mem, at->path, version, (turn == 0) == v2_first, err);
         if (path == NULL) return err->code;
-        st = read_at(c, at, version, path, external, out, err);
+        st = read_at(c, m, at, version, path, external, out, err);
         mem_free(c->mem, path);
         if (version & DETACHED_VERSION) break;
     }
@@ -341,8 +345,8 @@ pennon_status fragment_live_rows(const struct call *c, struct snapshot *s, const
 
 /* ---- deletions ---- */
 
-static pennon_status deletion_file_locate(const struct call *c, struct snapshot *s, const struct fragment *f, pennon_store **store,
-                                          char **path, pennon_error *err)
+pennon_status deletion_file_locate(const struct call *c, struct snapshot *s, const struct fragment *f, pennon_store **store,
+                                   char **path, pennon_error *err)
 {
     const struct deletion_file_message *m = f->deletion;
     pennon_status st = PENNON_OK;

@@ -159,7 +159,8 @@ struct ref_entry {
     char *branch;     /* a tag's; the parent of a branch; NULL = main */
     uint64_t version; /* a tag's; the parent's where the branch forks */
     uint64_t manifest_size;
-    int64_t created_ns; /* INT64_MIN = not known */
+    int64_t created_ns, updated_ns; /* INT64_MIN = not known; branches are never updated */
+    char *metadata;                 /* JSON object of texts in one line, "{}" for none */
     struct branch_step *path;
     size_t n_path; /* branches: at least 1 */
 };
@@ -172,8 +173,8 @@ typedef void (*ref_fault_fn)(void *ctx, const pennon_error *fault);
 pennon_status list_refs(const struct call *c, const struct table_location *at, bool tags, ref_fault_fn fault, void *ctx,
                         struct ref_entry **out, size_t *n, pennon_error *err) CHECKED;
 void ref_entries_free(struct mem *m, struct ref_entry *entries, size_t n);
-/* Path of the file of a tag or branch; in m. */
-char *ref_path(struct mem *m, const struct table_location *at, bool tag, const char *name, pennon_error *err) CHECKED;
+/* Path of the file of a tag or branch, whatever the name; in m. */
+char *ref_file_path(struct mem *m, const struct table_location *at, bool tag, const char *name, pennon_error *err) CHECKED;
 
 /* Store and path of a data file, of a deletion file, of an object beside a data file; the external rule is applied. The store is retained for
  * the caller; the path is in c->mem. */

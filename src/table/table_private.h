@@ -46,6 +46,10 @@ uint32_t storage_version_parse(struct bytes text);
 /* The manifest at `version`, whatever its naming scheme; `v2_first` says which name is tried first. NOT_FOUND when there is none. */
 pennon_status snapshot_read(const struct call *c, const struct table_location *at, uint64_t version, bool v2_first,
                             const struct external_rule *external, struct snapshot **out, pennon_error *err) CHECKED;
+/* The same, charged to `m`: for snapshots that do not outlive the call. The others outlive it and are shared: the runtime pays. */
+pennon_status snapshot_read_for(const struct call *c, struct mem *m, const struct table_location *at, uint64_t version,
+                                bool v2_first, const struct external_rule *external, struct snapshot **out,
+                                pennon_error *err) CHECKED;
 /* Copies the rule for external paths into the snapshot; `rule` NULL = the default. */
 pennon_status snapshot_copy_rule(struct snapshot *s, const struct external_rule *rule, pennon_error *err) CHECKED;
 pennon_status table_location_copy(struct mem *m, const struct table_location *from, struct table_location *to,
@@ -65,7 +69,13 @@ pennon_status list_refs_whole(const struct call *c, const struct table_location 
                               pennon_error *err) CHECKED;
 /* Content of a tag or branch file; `out` gets all but the name, which a branch file without identifier needs. Free `out` also on failure. CORRUPT. */
 pennon_status ref_parse(struct mem *m, struct bytes file, bool tag, struct ref_entry *out, pennon_error *err) CHECKED;
+/* Path of the file of a tag or branch; in c->mem. INVALID_ARGUMENT (InvalidRef): such a name there cannot be. */
+pennon_status ref_path(const struct call *c, const struct table_location *at, bool tag, const char *name, char **out,
+                       pennon_error *err) CHECKED;
+#define REF_FILE_MAX ((uint64_t)1 << 20)
 /* NOT_FOUND (RefNotFound), CORRUPT. Free with ref_entry_free. */
+pennon_status read_branch(const struct call *c, const struct table_location *at, const char *name, struct ref_entry *out,
+                          pennon_error *err) CHECKED;
 pennon_status read_tag(const struct call *c, const struct table_location *at, const char *name, struct ref_entry *out,
                        pennon_error *err) CHECKED;
 
@@ -81,6 +91,9 @@ void manifest_set_flags(struct manifest_message *m, bool stable_row_ids);
 pennon_status manifest_file_make(struct mem *mem, struct manifest_message *m, struct bytes index_section, struct bytes transaction,
                                  struct block **out, pennon_error *err) CHECKED;
 
+/* Store and path of the deletion file that the fragment has; the store is retained for the caller, the path is in c->mem. */
+pennon_status deletion_file_locate(const struct call *c, struct snapshot *s, const struct fragment *f, pennon_store **store,
+                                   char **path, pennon_error *err) CHECKED;
 /* Index of the base with the id, NO_BASE when there is none. */
 uint32_t snapshot_find_base(const struct snapshot *s, uint32_t id);
 
