@@ -412,7 +412,8 @@ pennon_status fsst_encode_leaf(const struct page_writer *w, const struct leaf_in
     fsst_encoder_table(e, table);
     TRY(buf_resize(offsets, (size_t)(in->n + 1) * width, err));
     /* In parts of some MiB: each begins at the offset that the one before has ended with. */
-    const uint64_t bytes = leaf_offset(in, in->n) - leaf_offset(in, 0), step = max_u64(FSST_PART_BYTES / max_u64(bytes / in->n, 8), 1);
+    const uint64_t bytes = leaf_offset(in, in->n) - leaf_offset(in, 0),
+                   step = max_u64(FSST_PART_BYTES / max_u64(bytes / in->n, 8), 1);
     for (uint64_t at = 0; at < in->n; at += step) {
         const uint64_t n = min_u64(step, in->n - at);
         TRY(writer_check(w, err));

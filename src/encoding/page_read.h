@@ -189,7 +189,7 @@ struct page;
  * here. */
 pennon_status page_open(struct mem *mem, const struct page_desc *desc, const struct leaf_type *type, const struct layer_spec *specs,
                         uint32_t n_specs, struct page **out, pennon_error *err) CHECKED;
-void page_free(struct page *p);             /* NULL is allowed */
+void page_free(struct page *p); /* NULL is allowed */
 
 #define PAGE_INIT_MAX 4u
 /* Ranges for page_init; *n = 0 when nothing is needed. `whole` says that the page will be scanned, which loads more. */
@@ -201,7 +201,7 @@ pennon_status page_init(struct page *p, const struct bytes *bytes, pennon_error 
 struct page_plan {
     struct mem *mem;
     const struct call *call; /* set by the caller: whose cancel and deadline end the decoding; NULL = nobody's */
-    struct row_range *rows; /* copied */
+    struct row_range *rows;  /* copied */
     size_t n_rows;
     uint64_t row_count;
     struct page_buffer *ranges; /* to read, sorted by offset */

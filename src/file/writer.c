@@ -11,7 +11,7 @@
 #define ALIGN 64u
 #define PAGE_BYTES_DEFAULT ((uint64_t)8 << 20)
 #define MAX_PAGE_BYTES_DEFAULT ((uint64_t)32 << 20)
-#define ENCODE_BYTES ((uint64_t)8 << 20)  /* of the budget, for every thread that encodes */
+#define ENCODE_BYTES ((uint64_t)8 << 20) /* of the budget, for every thread that encodes */
 #define TAIL_PART ((size_t)256 << 10)    /* of the metadata, held before it is written */
 #define FILLER 0x48
 

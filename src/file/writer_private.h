@@ -66,7 +66,8 @@ struct file_writer {
     struct schema *schema;
     struct ArrowSchema arrow; /* of the batches that are held: BLOB_AS_PLACE */
     pennon_store *store;      /* retained */
-    struct call call;         /* of the opening: its cancel and deadline end encodings; sidecars of a file that is given up are removed for it */
+    struct call
+        call; /* of the opening: its cancel and deadline end encodings; sidecars of a file that is given up are removed for it */
     struct blob_files blobs;
     bool has_blobs; /* of v2 */
     struct file_writer_options options;
