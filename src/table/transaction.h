@@ -39,6 +39,8 @@ struct transaction {
     } op;
     struct bytes raw;     /* unknown operations only */
     struct bytes unknown; /* fields of the envelope */
+    /* Rewrite: the new entry of the fragment reuse index, when remapping of the other indices is put off. Borrowed; not part of the bytes, as in official. */
+    const struct index_metadata_message *reuse_index;
 };
 
 /* An empty one with a new uuid. `which` is known here. */
@@ -52,6 +54,8 @@ const char *operation_name(uint32_t which);
  * once (INVALID_ARGUMENT in official). */
 pennon_status transaction_decode(struct mem *m, struct bytes in, struct transaction **out, pennon_error *err) CHECKED;
 pennon_status transaction_encode(const struct transaction *t, struct buf *out, pennon_error *err) CHECKED;
+/* By way of the bytes. */
+pennon_status transaction_copy(const struct transaction *t, struct transaction **out, pennon_error *err) CHECKED;
 /* JSON: {"read_version", "uuid", "tag", "properties": {…}, "operation": {"type": "Append", …}}; fields named as in the format's messages, bytes in base64,
  * defaults left out. The reverse refuses unknown keys by name (INVALID_ARGUMENT) and trusts nothing. */
 pennon_status transaction_to_json(const struct transaction *t, struct buf *out, pennon_error *err) CHECKED;
