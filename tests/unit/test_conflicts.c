@@ -851,6 +851,7 @@ static pennon_status no_finish(void *self, void *writer, uint32_t flags, pennon_
     UNUSED(writer);
     return error_set(err, PENNON_NOT_SUPPORTED, "an end with flags %u", flags);
 }
+static void no_free(void *self) { UNUSED(self); }
 static void no_abort(void *self, void *writer)
 {
     UNUSED(self);
@@ -872,6 +873,7 @@ static void test_table_commit__not_durable(void **state)
                                         .writer_write = no_write,
                                         .writer_finish = no_finish,
                                         .writer_abort = no_abort,
+                                        .free = no_free,
                                         .ordered_listing = true,
                                         .block_size = 4096,
                                         .parallel_reads = 1};
