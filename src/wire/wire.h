@@ -110,7 +110,7 @@ struct wire_item {
 
 static inline struct wire_cursor wire_cursor_of(struct bytes in)
 {
-    return (struct wire_cursor){in.data, in.data + in.size, in.data};
+    return (struct wire_cursor){in.data, in.size > 0 ? in.data + in.size : in.data, in.data}; /* data may be NULL then */
 }
 static inline bool wire_cursor_done(const struct wire_cursor *c) { return c->at == c->end; }
 /* The next field. CORRUPT with the byte offset. */
