@@ -11,6 +11,7 @@
  *     and a Project that forbids nulls over new rows;
  *   - `replace` of a map of config counts as touching every key of it;
  *   - an index that is created while its columns are rewritten in place gives up those fragments, and is tried again when its columns went away;
+ *   - a schema of Merge or Project over new metadata of fields is made again;
  *   - a DataReplacement over a Merge, over moved rows or over the same field is tried again.
  * Source: spec commits 4.1, 4.2, 4.4, 4.5. */
 #include "table/commit_private.h"
@@ -356,6 +357,16 @@ static pennon_status check_config_overwrite(struct pair *p, enum verdict *out, p
     const struct update_config_message *c = &p->mine->op.config;
     if (c->schema_metadata_updates != NULL || c->n_field_metadata_updates > 0) *out = NEVER;
     return *out == FINE ? check_config_keys(p, out, err) : PENNON_OK;
+}
+
+/* The schema that I bring would take back what they wrote into its fields. */
+static pennon_status check_field_metadata(struct pair *p, enum verdict *out, pennon_error *err)
+{
+    const struct update_config_message *c = &p->theirs->op.config;
+    const bool all = p->mine->which == OPERATION_MERGE && p->mine->op.merge.n_schema_metadata > 0;
+    UNUSED(err);
+    if (c->n_field_metadata_updates > 0 || (all && c->schema_metadata_updates != NULL)) *out = RETRY;
+    return PENNON_OK;
 }
 
 static bool table_metadata_meets(const struct update_map_message *a, const struct update_map_message *b)
@@ -824,12 +835,13 @@ static const struct rule RULES[OPERATIONS_KNOWN][OPERATIONS_KNOWN] = {
                        IF(check_index_schema), OK, IF(check_index_replacement), IF(check_index_wal), OK, OK},
     /* Rewrite */ {OK, IF(check_shared), NO, IF(check_rewrite_index), IF(check_rewrites), RT, NO, OK, IF(check_shared), OK, OK, IF(check_shared), OK,
                    OK, OK},
-    /* Merge */ {RT, RT, NO, OK, RT, RT, NO, OK, RT, NO, OK, RT, NO, OK, OK},
+    /* Merge */ {RT, RT, NO, OK, RT, RT, NO, OK, RT, NO, IF(check_field_metadata), RT, NO, OK, OK},
     /* Restore */ {OK, OK, OK, OK, OK, OK, OK, OK, OK, OK, OK, OK, NO, OK, OK},
     /* ReserveFragments */ {OK, OK, NO, OK, OK, OK, NO, OK, OK, OK, OK, OK, OK, OK, OK},
     /* Update */ {IF(check_inserts), IF(check_rows), NO, OK, IF(check_shared), RT, NO, OK, IF(check_update_update), IF(check_update_fits), OK,
                   IF(check_shared), IF(check_generations), OK, OK},
-    /* Project */ {IF(check_project_promise), OK, NO, OK, OK, RT, NO, OK, IF(check_project_promise), RT, OK, IF(check_project_promise), NO, OK, OK},
+    /* Project */ {IF(check_project_promise), OK, NO, OK, OK, RT, NO, OK, IF(check_project_promise), RT, IF(check_field_metadata),
+                   IF(check_project_promise), NO, OK, OK},
     /* UpdateConfig */ {OK, OK, IF(check_config_overwrite), OK, OK, OK, OK, OK, OK, OK, IF(check_configs), OK, OK, OK, OK},
     /* DataReplacement */ {OK, IF(check_replacement_rows), NO, IF(check_replacement_index), IF(check_shared), RT, NO, OK, IF(check_replacement_rows),
                            IF(check_replacement_fits), OK, IF(check_replacements), NO, OK, OK},

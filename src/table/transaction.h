@@ -86,7 +86,8 @@ void transaction_options_init(struct transaction_options *o);
 
 /* Commit on top of `read` (NULL = there is no table: Overwrite or Clone alone). `t->read_version` is that of `read`, or older, or 0 where the operation
  * allows it. Rebases and retries as the conflict rules allow; `t` itself is not changed. `out` (may be NULL) gets the new snapshot.
- * Files that the transaction names belong to the caller also on failure; after COMMIT_UNKNOWN they must stay.
+ * Files that the transaction names belong to the caller also on failure; after COMMIT_UNKNOWN they must stay. Its kinds: CommitStatusUnknown, nobody knows;
+ * CommitNotDurable, the version is there and readable, but with full durability its name could not be synced.
  * CONFLICT (kinds CommitConflict, RetryableCommitConflict), CONFLICT_FINAL (IncompatibleTransaction), COMMIT_UNKNOWN, ALREADY_EXISTS,
  * INVALID_ARGUMENT (what validation refuses), NOT_SUPPORTED. */
 pennon_status commit_transaction(const struct call *c, const struct table_location *at, struct snapshot *read,

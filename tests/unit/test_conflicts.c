@@ -266,6 +266,11 @@ static void same_field(struct transaction *m, struct transaction *o)
     m->op.config = (struct update_config_message){.field_metadata_updates = &update_x, .n_field_metadata_updates = 1};
     o->op.config = m->op.config;
 }
+static void their_field(struct transaction *m, struct transaction *o)
+{
+    UNUSED(m);
+    o->op.config = (struct update_config_message){.field_metadata_updates = &update_x, .n_field_metadata_updates = 1};
+}
 static void other_field(struct transaction *m, struct transaction *o)
 {
     same_field(m, o);
@@ -400,6 +405,8 @@ static const struct {
     {OPERATION_UPDATE_CONFIG, OPERATION_OVERWRITE, schema_metadata_mine, 0, 'N'},
     {OPERATION_UPDATE_CONFIG, OPERATION_OVERWRITE, overwritten_sets, 0, 'N'},
     {OPERATION_OVERWRITE, OPERATION_UPDATE_CONFIG, overwrite_sets, 0, 'N'},
+    {OPERATION_MERGE, OPERATION_UPDATE_CONFIG, their_field, 0, 'R'},
+    {OPERATION_PROJECT, OPERATION_UPDATE_CONFIG, their_field, 0, 'R'},
     {OPERATION_CREATE_INDEX, OPERATION_CREATE_INDEX, same_name, 1, 'R'},
     {OPERATION_CREATE_INDEX, OPERATION_REWRITE, no_bitmap, 1, 'R'},
     {OPERATION_CREATE_INDEX, OPERATION_DATA_REPLACEMENT, same_index_field, 1, 'R'},
@@ -785,6 +792,132 @@ static void test_table_rebase__mem_wal(void **state)
     snapshot_release(s);
 }
 
+/* ---- failures ---- */
+
+struct counting {
+    size_t n;
+};
+
+static bool count_object(void *ctx, const pennon_object_info *info)
+{
+    UNUSED(info);
+    ((struct counting *)ctx)->n++;
+    return true;
+}
+
+static size_t count_files(struct table_fixture *t, const struct table_location *at, const char *folder)
+{
+    struct counting c = {0};
+    pennon_status st = store_list(&t->call, at->store, folder, false, count_object, &c, &t->base.err);
+    assert_true(st == PENNON_OK || st == PENNON_NOT_FOUND);
+    return c.n;
+}
+
+/* A table in `at` with deleted rows in version 2, and a Delete of other rows made from version 1; both sides' files are written. */
+static struct snapshot *rebased_pair(struct table_fixture *t, const struct table_location *at, struct parts *a, struct parts *b,
+                                     struct transaction **mine)
+{
+    static const uint32_t first[] = {1, 2}, second[] = {5};
+    static const uint64_t first_rows[] = {1, 2};
+    struct table_location own = t->at;
+    struct snapshot *next = NULL;
+    t->at = *at;
+    struct snapshot *s = make_table(t, false);
+    struct transaction *x = delete_rows(t, a, s, OPERATION_DELETE, 0, first, 2);
+    *mine = delete_rows(t, b, s, OPERATION_DELETE, 0, second, 1);
+    table_ok(t, commit_rows(t, s, x, first_rows, 2, &next));
+    snapshot_release(next);
+    t->at = own;
+    return s;
+}
+
+/* Whatever call fails and however: the rebased Delete is there once or not at all, and what it wrote stays only when it may be there. */
+static void test_table_rebase__every_call(void **state)
+{
+    struct table_fixture *t = *state;
+    static const enum fault_kind kinds[] = {FAULT_FAIL, FAULT_LOST_REPLY, FAULT_TORN_WRITE};
+    static const uint64_t second_rows[] = {5};
+    unsigned failed = 0, landed = 0;
+    for (size_t k = 0; k < ARRAY_LEN(kinds); k++) {
+        for (uint64_t nth = 0;; nth++) {
+            struct parts a, b;
+            struct table_location at = {0};
+            struct transaction *mine;
+            struct transaction_options o;
+            struct snapshot *next = NULL, *now = NULL;
+            table_ok(t, fault_store_new(t->base.mem, &at.store, &t->base.err));
+            at.path = mem_strdup(t->base.mem, "t", &t->base.err);
+            at.uri = mem_strdup(t->base.mem, "fault://t", &t->base.err);
+            struct snapshot *s = rebased_pair(t, &at, &a, &b, &mine);
+            transaction_options_init(&o);
+            o.knows_rows = true;
+            o.affected_rows = second_rows;
+            o.n_affected_rows = 1;
+            struct fault_plan plan = {.kind = kinds[k], .on = FAULT_ON_ANY, .nth = nth, .seed = nth};
+            fault_store_plan(at.store, &plan);
+            pennon_status st = commit_transaction(&t->call, &at, s, mine, &o, &next, &t->base.err);
+            const bool over = fault_store_calls(at.store) <= nth;
+            fault_store_plan(at.store, &(struct fault_plan){.nth = UINT64_MAX});
+            table_ok(t, snapshot_open(&t->call, &at, NULL, NULL, &now, &t->base.err));
+            const bool there = now->version == 3;
+            if (st == PENNON_OK) assert_true(there && now->fragments[0].deleted_rows == 3);
+            if (st != PENNON_OK && st != PENNON_COMMIT_UNKNOWN) assert_false(there);
+            /* Two files of the writers, one of the merge. */
+            if (st != PENNON_OK && st != PENNON_COMMIT_UNKNOWN && kinds[k] == FAULT_FAIL)
+                assert_int_equal(count_files(t, &at, "t/_deletions"), 2);
+            if (st == PENNON_OK) assert_int_equal(count_files(t, &at, "t/_deletions"), 3);
+            failed += st != PENNON_OK;
+            landed += st == PENNON_OK && !over;
+            transaction_free(mine);
+            snapshot_release(now);
+            snapshot_release(next);
+            snapshot_release(s);
+            table_location_free(t->base.mem, &at);
+            if (over) break;
+        }
+    }
+    assert_true(failed > 10);
+    assert_true(landed > 1);
+}
+
+/* Budgets from nothing upwards, for transactions that rebase and that build much. */
+static void test_table_rebase__memory(void **state)
+{
+    struct table_fixture *t = *state;
+    static const uint64_t second_rows[] = {5};
+    struct mem *whole = t->call.mem;
+    for (int kind = 0; kind < 3; kind++) {
+        struct parts a, b;
+        struct transaction *mine;
+        struct snapshot *s = rebased_pair(t, &t->at, &a, &b, &mine);
+        if (kind > 0) {
+            transaction_free(mine);
+            mine = make(t, &b, s, kind == 1 ? OPERATION_CREATE_INDEX : OPERATION_UPDATE, 1, 'm');
+        }
+        for (uint64_t limit = 0;; limit += 997) {
+            struct transaction_options o;
+            struct snapshot *next = NULL;
+            transaction_options_init(&o);
+            o.knows_rows = true;
+            o.affected_rows = second_rows;
+            o.n_affected_rows = kind == 0;
+            t->call.mem = mem_new(whole, limit, NULL, &t->base.err);
+            assert_non_null(t->call.mem);
+            /* The copy of a transaction that changes is charged where the transaction is. */
+            pennon_status st = commit_transaction(&t->call, &t->at, s, mine, &o, &next, &t->base.err);
+            snapshot_release(next);
+            assert_int_equal(mem_used(t->call.mem), 0);
+            mem_release(t->call.mem);
+            t->call.mem = whole;
+            if (st == PENNON_OK) break;
+            if (st != PENNON_OVER_BUDGET) fail_msg("kind %d, limit %" PRIu64 ": %d %s", kind, limit, st, t->base.err.message);
+        }
+        transaction_free(mine);
+        snapshot_release(s);
+        wipe(t);
+    }
+}
+
 /* ---- durability ---- */
 
 /* Passes everything on; the next put if absent lands and says that its name was not synced. */
@@ -900,12 +1033,20 @@ static void test_table_commit__not_durable(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TABLE_TEST(test_table_conflicts__matrix),         TABLE_TEST(test_table_conflicts__unknown),
-        TABLE_TEST(test_table_conflicts__closer),         TABLE_TEST(test_table_rebase__deletions),
-        TABLE_TEST(test_table_rebase__deletions_refused), TABLE_TEST(test_table_rebase__deletion_files),
-        TABLE_TEST(test_table_rebase__index_gives_up),    TABLE_TEST(test_table_rebase__dropped_columns_stay_away),
-        TABLE_TEST(test_table_rebase__reuse_index),       TABLE_TEST(test_table_rebase__reuse_file),
-        TABLE_TEST(test_table_rebase__mem_wal),           TABLE_TEST(test_table_commit__not_durable),
+        TABLE_TEST(test_table_conflicts__matrix),
+        TABLE_TEST(test_table_conflicts__unknown),
+        TABLE_TEST(test_table_conflicts__closer),
+        TABLE_TEST(test_table_rebase__deletions),
+        TABLE_TEST(test_table_rebase__deletions_refused),
+        TABLE_TEST(test_table_rebase__deletion_files),
+        TABLE_TEST(test_table_rebase__index_gives_up),
+        TABLE_TEST(test_table_rebase__dropped_columns_stay_away),
+        TABLE_TEST(test_table_rebase__reuse_index),
+        TABLE_TEST(test_table_rebase__reuse_file),
+        TABLE_TEST(test_table_rebase__mem_wal),
+        TABLE_TEST(test_table_rebase__every_call),
+        TABLE_TEST(test_table_rebase__memory),
+        TABLE_TEST(test_table_commit__not_durable),
     };
     return cmocka_run_group_tests_name("conflicts", tests, NULL, NULL);
 }
