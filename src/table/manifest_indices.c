@@ -53,7 +53,11 @@ static bool details_are(const struct index_metadata_message *m, const char *suff
 /* Results of these are addresses of rows, also where rows have stable ids: they cannot follow rows that move. */
 static bool holds_addresses(const struct index_metadata_message *m)
 {
-    return details_are(m, "ZoneMapIndexDetails") || details_are(m, "BloomFilterIndexDetails");
+    static const char *const kinds[] = {"ZoneMapIndexDetails", "BloomFilterIndexDetails", "FMIndexDetails", "FmIndexIndexDetails"};
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+        if (details_are(m, kinds[i])) return true;
+    }
+    return details_are(m, "BTreeIndexDetails") && m->has_index_version && m->index_version >= 1;
 }
 
 static bool same_uuid(const struct uuid_message *a, const struct uuid_message *b)
@@ -258,16 +262,23 @@ static pennon_status take_rewritten(struct building *b, const struct rewrite_mes
     return PENNON_OK;
 }
 
+static bool is_rewritten(const struct rewrite_message *r, const struct uuid_message *uuid)
+{
+    for (size_t i = 0; i < r->n_rewritten_indices; i++) {
+        if (same_uuid(r->rewritten_indices[i].old_id, uuid)) return true;
+    }
+    return false;
+}
+
 pennon_status indices_rewrite(struct building *b, const struct rewrite_message *r, pennon_error *err)
 {
     TRY_RETURN(indices_load(b, err));
     for (size_t i = 0; b->stable && i < b->indices.n_indices; i++) {
         struct index_metadata_message *entry = &b->indices.indices[i];
-        if (entry->fragment_bitmap.size == 0 || index_is_system(entry)) continue;
+        if (entry->fragment_bitmap.size == 0 || index_is_system(entry) || is_rewritten(r, entry->uuid)) continue;
         TRY_RETURN(follow(b, r, entry, holds_addresses(entry), err));
     }
-    for (size_t i = 0; !b->stable && i < r->n_rewritten_indices; i++)
-        TRY_RETURN(take_rewritten(b, r, &r->rewritten_indices[i], err));
+    for (size_t i = 0; i < r->n_rewritten_indices; i++) TRY_RETURN(take_rewritten(b, r, &r->rewritten_indices[i], err));
     if (b->t->reuse_index == NULL) return PENNON_OK;
     size_t n = 0;
     for (size_t i = 0; i < b->indices.n_indices; i++) {

@@ -479,6 +479,47 @@ static void test_table_build__rewrite(void **state)
     }
 }
 
+/* With stable row ids most indices follow their rows; those of addresses do not, unless they were rewritten. */
+static void test_table_build__addresses_do_not_follow(void **state)
+{
+    struct table_fixture *t = *state;
+    static const uint32_t all[] = {0, 1, 2};
+    static const char *const types[] = {"/lance.table.ZoneMapIndexDetails", "/lance.index.pb.BloomFilterIndexDetails",
+                                        "/lance.table.BTreeIndexDetails", "/lance.table.BTreeIndexDetails",
+                                        "/lance.table.BTreeIndexDetails"};
+    static const char *const names[] = {"zones", "bloom", "btree0", "btree1", "remapped"};
+    static const int want[] = {0, 0, 1, 0, 1};
+    struct index_metadata_message list[5];
+    struct any_message details[5];
+    struct snapshot *s = make_table(t, true);
+    struct transaction *x = new_transaction(t, OPERATION_CREATE_INDEX, 1);
+    for (uint8_t i = 0; i < 5; i++) {
+        list[i] = index_of(t, &x->arena, names[i], (uint8_t)(i + 1), field_0, all, 3);
+        details[i] = (struct any_message){.type_url = bytes_str(types[i])};
+        list[i].index_details = &details[i];
+        list[i].has_index_version = true;
+        list[i].index_version = i >= 3;
+    }
+    x->op.create_index = (struct create_index_message){.new_indices = list, .n_new_indices = 5};
+    s = commit_on(t, s, x);
+    struct data_file_message file = file_of("c.lance", both_fields, 2);
+    struct fragment_message made = fragment_of(0, &file, 1, 10), old = *s->fragments[1].message;
+    struct rewrite_group_message group = {
+        .old_fragments = &old, .n_old_fragments = 1, .new_fragments = &made, .n_new_fragments = 1};
+    made.row_ids_which = 5;
+    made.inline_row_ids = old.inline_row_ids;
+    x = new_transaction(t, OPERATION_REWRITE, s->version);
+    struct rewritten_index_message rewritten = {.old_id = uuid_of(&x->arena, 5), .new_id = uuid_of(&x->arena, 9)};
+    x->op.rewrite =
+        (struct rewrite_message){.groups = &group, .n_groups = 1, .rewritten_indices = &rewritten, .n_rewritten_indices = 1};
+    s = commit_on(t, s, x);
+    for (size_t i = 0; i < 5; i++) {
+        if (indexed(t, s, names[i], 3) != want[i]) fail_msg("%s: %d", names[i], indexed(t, s, names[i], 3));
+        assert_int_equal(indexed(t, s, names[i], 1), 0);
+    }
+    snapshot_release(s);
+}
+
 static void test_table_build__merge(void **state)
 {
     struct table_fixture *t = *state;
@@ -869,6 +910,7 @@ int main(void)
         TABLE_TEST(test_table_build__delete),
         TABLE_TEST(test_table_build__retention),
         TABLE_TEST(test_table_build__rewrite),
+        TABLE_TEST(test_table_build__addresses_do_not_follow),
         TABLE_TEST(test_table_build__merge),
         TABLE_TEST(test_table_build__update),
         TABLE_TEST(test_table_build__data_replacement),
