@@ -514,8 +514,9 @@ static pennon_status build_bases(struct building *b, pennon_error *err)
                 return error_set(err, PENNON_INVALID_ARGUMENT, "base path '%.*s' has the name, the path or the id of another one",
                                  (int)min_u64(now->path.size, 256), (const char *)now->path.data);
         }
-        if (now->id == 0) now->id = (uint32_t)next++;
+        if (now->id != 0) continue;
         if (next > UINT32_MAX) return error_set(err, PENNON_INVALID_ARGUMENT, "the ids of base paths are used up");
+        now->id = (uint32_t)next++;
     }
     b->out.base_paths = list;
     b->out.n_base_paths = n_old + u->n_new_bases;
