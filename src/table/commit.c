@@ -24,6 +24,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "table/cleanup.h"
 #include "table/commit_private.h"
 
 #define VERIFY_TRIES 3
@@ -433,6 +434,17 @@ static void learn_etag(const struct call *c, struct snapshot *s)
     pennon_error_clear(&local);
 }
 
+/* Cleanup as the new version's config asks for it. What fails there is logged, and none of the commit's. */
+static void clean_afterwards(const struct commit *m)
+{
+    struct cleanup_stats stats;
+    pennon_error ignored;
+    if (m->options->skip_auto_cleanup) return;
+    pennon_error_init(&ignored);
+    (void)!auto_cleanup(m->call, m->base, m->made, &stats, &ignored);
+    pennon_error_clear(&ignored);
+}
+
 /* ---- the call ---- */
 
 /* The version that the transaction was made from: the one that was read, unless it says another. */
@@ -487,6 +499,7 @@ pennon_status commit_transaction(const struct call *c, const struct table_locati
     ASSERT(m.landed && m.made != NULL);
     write_hint(&m);
     learn_etag(c, m.made);
+    clean_afterwards(&m);
     if (out != NULL) {
         *out = m.made;
         m.made = NULL;

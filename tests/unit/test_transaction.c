@@ -898,6 +898,37 @@ static void test_table_commit__version_hint(void **state)
     block_release(b);
 }
 
+/* The config of the new version asks for cleanup; the caller may skip it. */
+static void test_table_commit__cleans_afterwards(void **state)
+{
+    struct table_fixture *t = *state;
+    struct update_map_entry_message keys[] = {
+        {.key = bytes_str("lance.auto_cleanup.interval"), .has_value = true, .value = bytes_str("1")},
+        {.key = bytes_str("lance.auto_cleanup.older_than"), .has_value = true, .value = bytes_str("0s")}};
+    struct update_map_message map = {.entries = keys, .n_entries = 2};
+    for (int skip = 1; skip >= 0; skip--) {
+        struct snapshot *s = skip ? make_table(t, false) : NULL, *next = NULL;
+        struct transaction_options o;
+        uint64_t *versions = NULL;
+        size_t n = 0;
+        if (skip) s = commit_on(t, s, new_transaction(t, OPERATION_RESERVE_FRAGMENTS, 1));
+        if (!skip) table_ok(t, snapshot_open(&t->call, &t->at, NULL, NULL, &s, &t->base.err));
+        transaction_options_init(&o);
+        o.skip_auto_cleanup = skip;
+        struct transaction *x = new_transaction(t, OPERATION_UPDATE_CONFIG, s->version);
+        x->op.config.config_updates = &map;
+        table_ok(t, commit_transaction(&t->call, &t->at, s, x, &o, &next, &t->base.err));
+        table_ok(t, list_versions(&t->call, &t->at, &versions, &n, &t->base.err));
+        /* The version that the commit was made from stays. */
+        assert_int_equal(n, skip ? 3 : 2);
+        assert_true(versions[n - 2] == s->version && versions[n - 1] == next->version);
+        mem_free(t->base.mem, versions);
+        transaction_free(x);
+        snapshot_release(next);
+        snapshot_release(s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -922,6 +953,7 @@ int main(void)
         TABLE_TEST(test_table_commit__detached),
         TABLE_TEST(test_table_commit__refused_transactions),
         TABLE_TEST(test_table_commit__version_hint),
+        TABLE_TEST(test_table_commit__cleans_afterwards),
     };
     return cmocka_run_group_tests_name("transaction", tests, NULL, NULL);
 }
