@@ -50,7 +50,7 @@ enum {
     PENNON_CORRUPT = 11,        /* bytes of a file break the format; file, page and offset say where */
     PENNON_OVER_BUDGET = 12,    /* the request cannot fit the memory budget */
     PENNON_CONFLICT_FINAL = 13, /* another commit came first; retrying cannot succeed */
-    PENNON_COMMIT_UNKNOWN = 14, /* the reply of the commit was lost; the version may exist */
+    PENNON_COMMIT_UNKNOWN = 14, /* the version may exist: the reply was lost, or its name could not be synced */
     PENNON_OUT_OF_MEMORY = 15
 };
 

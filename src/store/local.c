@@ -614,6 +614,7 @@ static pennon_status writer_end(struct local *l, struct local_writer *w, bool ab
         char *slash = strrchr(w->full, '/');
         *slash = '\0';
         st = sync_folder(slash == w->full ? "/" : w->full, err);
+        if (st != PENNON_OK) (void)error_kind(err, "NotDurable"); /* the object is there; who put it may want to know */
     }
     writer_drop(l, w);
     return st;

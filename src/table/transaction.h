@@ -39,6 +39,8 @@ struct transaction {
     } op;
     struct bytes raw;     /* unknown operations only */
     struct bytes unknown; /* fields of the envelope */
+    /* Rewrite: the new entry of the fragment reuse index, when remapping of the other indices is put off. Borrowed; not part of the bytes, as in official. */
+    const struct index_metadata_message *reuse_index;
 };
 
 /* An empty one with a new uuid. `which` is known here. */
@@ -52,6 +54,8 @@ const char *operation_name(uint32_t which);
  * once (INVALID_ARGUMENT in official). */
 pennon_status transaction_decode(struct mem *m, struct bytes in, struct transaction **out, pennon_error *err) CHECKED;
 pennon_status transaction_encode(const struct transaction *t, struct buf *out, pennon_error *err) CHECKED;
+/* By way of the bytes. */
+pennon_status transaction_copy(const struct transaction *t, struct transaction **out, pennon_error *err) CHECKED;
 /* JSON: {"read_version", "uuid", "tag", "properties": {…}, "operation": {"type": "Append", …}}; fields named as in the format's messages, bytes in base64,
  * defaults left out. The reverse refuses unknown keys by name (INVALID_ARGUMENT) and trusts nothing. */
 pennon_status transaction_to_json(const struct transaction *t, struct buf *out, pennon_error *err) CHECKED;
@@ -82,7 +86,8 @@ void transaction_options_init(struct transaction_options *o);
 
 /* Commit on top of `read` (NULL = there is no table: Overwrite or Clone alone). `t->read_version` is that of `read`, or older, or 0 where the operation
  * allows it. Rebases and retries as the conflict rules allow; `t` itself is not changed. `out` (may be NULL) gets the new snapshot.
- * Files that the transaction names belong to the caller also on failure; after COMMIT_UNKNOWN they must stay.
+ * Files that the transaction names belong to the caller also on failure; after COMMIT_UNKNOWN they must stay. Its kinds: CommitStatusUnknown, nobody knows;
+ * CommitNotDurable, the version is there and readable, but with full durability its name could not be synced.
  * CONFLICT (kinds CommitConflict, RetryableCommitConflict), CONFLICT_FINAL (IncompatibleTransaction), COMMIT_UNKNOWN, ALREADY_EXISTS,
  * INVALID_ARGUMENT (what validation refuses), NOT_SUPPORTED. */
 pennon_status commit_transaction(const struct call *c, const struct table_location *at, struct snapshot *read,

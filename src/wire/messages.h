@@ -747,6 +747,45 @@ struct merged_generation_message {
     uint64_t generation;
     struct bytes unknown;
 };
+/* MemWalIndexDetails: what is not merged here stays among the unknown fields. */
+struct mem_wal_details_message {
+    struct merged_generation_message *merged_generations;
+    size_t n_merged_generations;
+    struct bytes unknown;
+};
+/* FragmentReuseIndexDetails: the versions inside, or the place of a file that holds InlineContent. */
+struct reuse_digest_message {
+    uint64_t id;
+    uint64_t physical_rows;
+    uint64_t num_deleted_rows;
+    struct bytes unknown;
+};
+struct reuse_group_message {
+    struct bytes changed_row_addrs; /* Roaring bitmap of 64 bits */
+    struct reuse_digest_message *old_fragments;
+    size_t n_old_fragments;
+    struct reuse_digest_message *new_fragments;
+    size_t n_new_fragments;
+    struct bytes unknown;
+};
+struct reuse_version_message {
+    uint64_t dataset_version;
+    struct reuse_group_message *groups;
+    size_t n_groups;
+    struct bytes unknown;
+};
+struct reuse_content_message {
+    struct reuse_version_message *versions;
+    size_t n_versions;
+    struct bytes unknown;
+};
+struct reuse_details_message {
+    uint32_t which; /* 1 content, 2 external */
+    struct reuse_content_message *content;
+    struct external_file_message *external;
+    struct bytes unknown;
+};
+extern const struct wire_message mem_wal_details_table, reuse_content_table, reuse_details_table;
 struct exact_filter_message {
     uint64_t *key_hashes;
     size_t n_key_hashes;

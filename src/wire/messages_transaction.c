@@ -90,6 +90,42 @@ static const struct wire_field merged_generation_fields[] = {
 };
 static WIRE_TABLE(merged_generation_table, struct merged_generation_message, "MergedGeneration", merged_generation_fields);
 
+static const struct wire_field mem_wal_details_fields[] = {
+    WIRE_SUBS(struct mem_wal_details_message, 9, merged_generations, &merged_generation_table),
+};
+WIRE_TABLE(mem_wal_details_table, struct mem_wal_details_message, "MemWalIndexDetails", mem_wal_details_fields);
+
+static const struct wire_field reuse_digest_fields[] = {
+    F(struct reuse_digest_message, 1, WIRE_U64, id),
+    F(struct reuse_digest_message, 2, WIRE_U64, physical_rows),
+    F(struct reuse_digest_message, 3, WIRE_U64, num_deleted_rows),
+};
+static WIRE_TABLE(reuse_digest_table, struct reuse_digest_message, "FragmentDigest", reuse_digest_fields);
+
+static const struct wire_field reuse_group_fields[] = {
+    F(struct reuse_group_message, 1, WIRE_BYTES, changed_row_addrs),
+    WIRE_SUBS(struct reuse_group_message, 2, old_fragments, &reuse_digest_table),
+    WIRE_SUBS(struct reuse_group_message, 3, new_fragments, &reuse_digest_table),
+};
+static WIRE_TABLE(reuse_group_table, struct reuse_group_message, "FragmentReuseIndexDetails.Group", reuse_group_fields);
+
+static const struct wire_field reuse_version_fields[] = {
+    F(struct reuse_version_message, 1, WIRE_U64, dataset_version),
+    WIRE_SUBS(struct reuse_version_message, 3, groups, &reuse_group_table),
+};
+static WIRE_TABLE(reuse_version_table, struct reuse_version_message, "FragmentReuseIndexDetails.Version", reuse_version_fields);
+
+static const struct wire_field reuse_content_fields[] = {
+    WIRE_SUBS(struct reuse_content_message, 1, versions, &reuse_version_table),
+};
+WIRE_TABLE(reuse_content_table, struct reuse_content_message, "FragmentReuseIndexDetails.InlineContent", reuse_content_fields);
+
+static const struct wire_field reuse_details_fields[] = {
+    WIRE_ONE_SUB(struct reuse_details_message, 1, content, which, &reuse_content_table),
+    WIRE_ONE_SUB(struct reuse_details_message, 2, external, which, &external_file_table),
+};
+WIRE_TABLE(reuse_details_table, struct reuse_details_message, "FragmentReuseIndexDetails", reuse_details_fields);
+
 static const struct wire_field exact_filter_fields[] = {
     WIRE_LIST(struct exact_filter_message, 1, WIRE_U64, key_hashes),
 };
