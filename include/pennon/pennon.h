@@ -9,6 +9,7 @@
  *     write.h      create, append, overwrite
  *     appender.h   many threads that append, few commits
  *     maintenance.h  cleanup of old versions
+ *     transaction.h transactions, commit, restore, config and metadata, base paths
  *     ingest.h     CSV, JSON lines and IPC in and out
  *     file.h       single data files
  *     stream.h     the full error of a stream
@@ -27,6 +28,7 @@
 #include "pennon/status.h"
 #include "pennon/store.h"
 #include "pennon/stream.h"
+#include "pennon/transaction.h"
 #include "pennon/write.h"
 
 #endif

@@ -164,6 +164,10 @@ pennon_status list_branches(const struct call *c, const struct table_location *a
                             pennon_error *err) CHECKED;
 void ref_entries_free(struct mem *m, struct ref_entry *entries, size_t n);
 
+/* Store and directory of a base (NO_BASE = the table itself); the store is retained for the caller, the path is in c->mem. */
+pennon_status base_locate(const struct call *c, struct snapshot *s, uint32_t base, pennon_store **store, char **path,
+                          pennon_error *err) CHECKED;
+
 /* Store and path of a data file, of a deletion file, of an object beside a data file; the external rule is applied. The store is retained for
  * the caller; the path is in c->mem. */
 pennon_status data_file_locate(const struct call *c, struct snapshot *s, const struct data_file *f, pennon_store **store,

@@ -95,6 +95,9 @@ pennon_status wire_decode(const struct wire_message *msg, struct bytes in, struc
 /* Append the encoded form. Sub-messages over 4 GiB are refused (INVALID_ARGUMENT). */
 pennon_status wire_encode(const struct wire_message *msg, const void *in, struct buf *out, pennon_error *err) CHECKED;
 
+/* A copy of the struct at `in` into the one at `out` that owns all it points to, in the arena. */
+pennon_status wire_copy(const struct wire_message *msg, const void *in, struct arena *arena, void *out, pennon_error *err) CHECKED;
+
 /* ---- the cursor below, for callers that walk a message themselves ---- */
 
 struct wire_cursor {
