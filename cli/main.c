@@ -9,9 +9,10 @@
 
 #include "cli.h"
 
-static const struct command *const commands[] = {&command_info,   &command_schema,  &command_versions, &command_fragments,
-                                                 &command_count,  &command_scan,    &command_take,     &command_write,
-                                                 &command_export, &command_inspect, &command_verify,   &command_cleanup};
+static const struct command *const commands[] = {&command_info,        &command_schema,  &command_versions, &command_fragments,
+                                                 &command_count,       &command_scan,    &command_take,     &command_write,
+                                                 &command_export,      &command_inspect, &command_verify,   &command_commit,
+                                                 &command_transaction, &command_restore, &command_config,   &command_cleanup};
 #define N_COMMANDS (sizeof commands / sizeof commands[0])
 
 /* ---- errors ---- */
@@ -118,6 +119,19 @@ void call_teardown(pennon_call *call)
     pennon_runtime_free(call->runtime);
 }
 
+int call_durability(const struct args *a, pennon_call *call)
+{
+    const char *text = a->options[OPT_SYNC].text;
+    if (!text || strcmp(text, "full") == 0) {
+        call->durability = PENNON_DURABILITY_FULL;
+    } else if (strcmp(text, "none") == 0) {
+        call->durability = PENNON_DURABILITY_NONE;
+    } else {
+        return usage_error("--sync takes full or none, not '%s'", text);
+    }
+    return EXIT_OK;
+}
+
 /* ---- opening ---- */
 
 /* The calendar's numbers before they are made struct tm's. */
@@ -190,6 +204,11 @@ static int open_options(const struct args *a, pennon_open_options *o)
 
 int open_dataset(const struct args *a, const pennon_call *call, pennon_dataset **out)
 {
+    return open_uri(a, a->operands[0], call, out);
+}
+
+int open_uri(const struct args *a, const char *uri, const pennon_call *call, pennon_dataset **out)
+{
     pennon_open_options o;
     pennon_error err;
     pennon_error_init(&err);
@@ -197,7 +216,7 @@ int open_dataset(const struct args *a, const pennon_call *call, pennon_dataset *
     o.call = call;
     int code = open_options(a, &o);
     if (code != EXIT_OK) return code;
-    if (pennon_dataset_open(a->operands[0], &o, out, &err) != PENNON_OK) code = fail(&err);
+    if (pennon_dataset_open(uri, &o, out, &err) != PENNON_OK) code = fail(&err);
     pennon_error_clear(&err);
     return code;
 }

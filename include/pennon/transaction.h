@@ -131,6 +131,9 @@ typedef struct pennon_metadata_update {
 /* The map as a JSON object. `field` as above. Free with pennon_string_free. */
 PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_metadata_json(pennon_dataset *ds, int32_t which, const char *field,
                                                                         char **out, pennon_error *err);
+/* The value of one key as it is; NULL when it is not set. Free with pennon_string_free. */
+PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_metadata_value(pennon_dataset *ds, int32_t which, const char *field,
+                                                                         const char *key, char **out, pennon_error *err);
 /* Several updates as one version (also when nothing changes). The cell moves to it. CONFLICT_FINAL: another commit changed the same keys. */
 PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_update_metadata(pennon_dataset *ds, size_t n,
                                                                           const pennon_metadata_update *updates,

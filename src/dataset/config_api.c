@@ -15,44 +15,88 @@ static pennon_status find_field(const struct snapshot *s, const char *path, cons
     return schema_find_path(s->schema, path, out, err);
 }
 
-static pennon_status put_pairs(const struct field_pair *pairs, size_t n, struct buf *out, pennon_error *err)
+/* The map, in the arena. */
+static pennon_status metadata_of(const struct snapshot *s, int32_t which, const char *path, struct arena *a, struct map_entry **out,
+                                 size_t *n, pennon_error *err)
 {
-    struct map_entry *list = mem_calloc(out->mem, n + 1, sizeof *list, err);
-    if (!list) return err->code;
-    for (size_t i = 0; i < n; i++) list[i] = (struct map_entry){.key = pairs[i].key, .value = pairs[i].value};
-    pennon_status st = message_json_put_map(list, n, out, err);
-    mem_free(out->mem, list);
+    const struct field *f;
+    const struct field_pair *pairs = s->schema->metadata;
+    *n = s->schema->n_metadata;
+    switch (which) {
+    case PENNON_METADATA_CONFIG:
+        *out = s->manifest.config;
+        *n = s->manifest.n_config;
+        return PENNON_OK;
+    case PENNON_METADATA_TABLE:
+        *out = s->manifest.table_metadata;
+        *n = s->manifest.n_table_metadata;
+        return PENNON_OK;
+    case PENNON_METADATA_SCHEMA: break;
+    case PENNON_METADATA_FIELD:
+        TRY_RETURN(find_field(s, path, &f, err));
+        pairs = f->metadata;
+        *n = f->n_metadata;
+        break;
+    default: return error_set(err, PENNON_INVALID_ARGUMENT, "which %d is not one of the PENNON_METADATA_ values", which);
+    }
+    if (!(*out = arena_calloc(a, *n + 1, sizeof **out, err))) return err->code;
+    for (size_t i = 0; i < *n; i++) (*out)[i] = (struct map_entry){.key = pairs[i].key, .value = pairs[i].value};
+    return PENNON_OK;
+}
+
+/* The whole map as JSON into `out`, or the value of one key; *found says whether there is one. */
+static pennon_status read_metadata(struct api *a, pennon_dataset *ds, int32_t which, const char *path, const char *key,
+                                   struct buf *out, bool *found)
+{
+    pennon_error *err = a->err;
+    pennon_status st = PENNON_OK;
+    struct arena arena;
+    struct snapshot *s;
+    struct map_entry *map = NULL;
+    size_t n = 0;
+    arena_init(&arena, a->c.mem);
+    dataset_get(ds, &s, NULL);
+    *found = key == NULL;
+    TRY(metadata_of(s, which, path, &arena, &map, &n, err));
+    if (!key) TRY(message_json_put_map(map, n, out, err));
+    for (size_t i = 0; key && i < n && !*found; i++) {
+        if (!bytes_equal(map[i].key, bytes_str(key))) continue;
+        *found = true;
+        TRY(buf_append(out, map[i].value.data, map[i].value.size, err));
+    }
+done:
+    snapshot_release(s);
+    arena_reset(&arena);
     return st;
 }
 
-static pennon_status put_metadata(const struct snapshot *s, int32_t which, const char *path, struct buf *out, pennon_error *err)
+static pennon_status metadata_text(pennon_dataset *ds, int32_t which, const char *field, const char *key, char **out,
+                                   pennon_error *err)
 {
-    const struct field *f;
-    switch (which) {
-    case PENNON_METADATA_CONFIG: return message_json_put_map(s->manifest.config, s->manifest.n_config, out, err);
-    case PENNON_METADATA_TABLE: return message_json_put_map(s->manifest.table_metadata, s->manifest.n_table_metadata, out, err);
-    case PENNON_METADATA_SCHEMA: return put_pairs(s->schema->metadata, s->schema->n_metadata, out, err);
-    case PENNON_METADATA_FIELD: TRY_RETURN(find_field(s, path, &f, err)); return put_pairs(f->metadata, f->n_metadata, out, err);
-    default: return error_set(err, PENNON_INVALID_ARGUMENT, "which %d is not one of the PENNON_METADATA_ values", which);
+    struct api a;
+    bool found = false;
+    pennon_status st = api_begin(&a, NULL, ds, "dataset");
+    if (st == PENNON_OK && !out) st = error_set(a.err, PENNON_INVALID_ARGUMENT, "out is NULL");
+    if (st == PENNON_OK) {
+        struct buf b;
+        buf_init(&b, a.c.mem, BUF_NO_LIMIT);
+        *out = NULL;
+        st = read_metadata(&a, ds, which, field, key, &b, &found);
+        if (st == PENNON_OK && found) st = text_out(&b, out, a.err);
+        buf_free(&b);
     }
+    return api_end(&a, st, err);
 }
 
 pennon_status pennon_dataset_metadata_json(pennon_dataset *ds, int32_t which, const char *field, char **out, pennon_error *err)
 {
-    struct api a;
-    pennon_status st = api_begin(&a, NULL, ds, "dataset");
-    if (st == PENNON_OK && !out) st = error_set(a.err, PENNON_INVALID_ARGUMENT, "out is NULL");
-    if (st == PENNON_OK) {
-        struct snapshot *s;
-        struct buf b;
-        dataset_get(ds, &s, NULL);
-        buf_init(&b, a.c.mem, BUF_NO_LIMIT);
-        st = put_metadata(s, which, field, &b, a.err);
-        if (st == PENNON_OK) st = text_out(&b, out, a.err);
-        buf_free(&b);
-        snapshot_release(s);
-    }
-    return api_end(&a, st, err);
+    return metadata_text(ds, which, field, NULL, out, err);
+}
+
+pennon_status pennon_dataset_metadata_value(pennon_dataset *ds, int32_t which, const char *field, const char *key, char **out,
+                                            pennon_error *err)
+{
+    return metadata_text(ds, which, field, key ? key : "", out, err);
 }
 
 /* ---- update ---- */
