@@ -164,7 +164,7 @@ bool json_space(struct json_scan *s, uint8_t *next);                 /* skip whi
 bool json_take(struct json_scan *s, uint8_t c, const char *problem); /* white space, then exactly c */
 bool json_literal(struct json_scan *s, const char *word);
 /* A text: a slice of the data, or of scratch when it has escapes (valid until the next text). UTF-8 is checked. */
-bool json_string(struct json_scan *s, struct bytes *out, pennon_status *st, pennon_error *err);
+bool json_take_text(struct json_scan *s, struct bytes *out, pennon_status *st, pennon_error *err);
 /* The number as text; *whole says that it has neither point nor exponent. */
 bool json_number(struct json_scan *s, struct bytes *out, bool *whole);
 bool json_skip(struct json_scan *s, unsigned depth, pennon_status *st, pennon_error *err); /* any value, checked */

@@ -202,7 +202,7 @@ static int compare_keys(const void *x, const void *y)
     return c ? c : (a->size > b->size) - (a->size < b->size);
 }
 
-/* Can the entries stand in an object: keys are UTF-8 and differ, and there is nothing but key and value? */
+/* Can the entries stand in an object: keys are texts and differ, and there is nothing but key and value? */
 static pennon_status map_is_plain(const struct wire_message *msg, const uint8_t *items, size_t n, struct mem *m, bool *plain,
                                   pennon_error *err)
 {
@@ -216,7 +216,9 @@ static pennon_status map_is_plain(const struct wire_message *msg, const uint8_t 
         struct bytes k = bytes_of(entry + key->offset, value_size(key));
         if (key->kind == WIRE_BYTES) k = bytes_at(entry + key->offset);
         keys[i] = (struct key_text){k.data, k.size};
-        *plain = bytes_at(entry + msg->unknown).size == 0 && (key->kind != WIRE_BYTES || k.size == 0 || utf8_valid(k.data, k.size));
+        /* A key with a zero byte is none for the parser. */
+        bool text = key->kind != WIRE_BYTES || k.size == 0 || (utf8_valid(k.data, k.size) && !memchr(k.data, 0, k.size));
+        *plain = text && bytes_at(entry + msg->unknown).size == 0;
     }
     if (*plain) qsort(keys, n, sizeof *keys, compare_keys);
     for (size_t i = 1; i < n && *plain; i++) *plain = compare_keys(&keys[i - 1], &keys[i]) != 0;
@@ -392,3 +394,5 @@ pennon_status message_json_put_map(const struct map_entry *entries, size_t n, st
     if (n == 0) return put(out, "{}", err);
     return put_repeated(&list, &plain, (const uint8_t *)entries, n, out, err);
 }
+
+pennon_status message_json_put_text(struct bytes text, struct buf *out, pennon_error *err) { return put_text(out, text, err); }

@@ -30,7 +30,9 @@
 /* The object of the message. `type` (may be NULL) becomes its first member, "type". */
 pennon_status message_json_put(const struct wire_message *msg, const void *in, const char *type, struct buf *out,
                                pennon_error *err) CHECKED;
-/* ["a": 1, …] of a map<string, string>, an object. */
+/* A text, or {"base64": …}. */
+pennon_status message_json_put_text(struct bytes text, struct buf *out, pennon_error *err) CHECKED;
+/* A map<string, string>: an object where it can be one. */
 pennon_status message_json_put_map(const struct map_entry *entries, size_t n, struct buf *out, pennon_error *err) CHECKED;
 
 /* Parse a text; json_decref the result. Integers past 63 bits become texts of digits. `what` names it in errors: INVALID_ARGUMENT with line and column. */
