@@ -191,3 +191,63 @@ def commit_fragments(uri, text, mode, read_version=None, message=None):
     else:
         operation = lance.LanceOperation.Overwrite(rows(0, 1).schema, made)
     return lance.LanceDataset.commit(uri, operation, read_version=read_version, commit_message=message).version
+
+
+def properties(uri, version):
+    return dict(lance.dataset(uri).read_transaction(version).transaction_properties or {})
+
+
+def metadata(uri):
+    ds = lance.dataset(uri)
+    return {"config": ds.config(), "table": ds.metadata,
+            "schema": {k.decode(): v.decode() for k, v in (ds.schema.metadata or {}).items()},
+            "fields": {f.name: {k.decode(): v.decode() for k, v in (f.metadata or {}).items()} for f in ds.schema}}
+
+
+def update_metadata(uri, which, values, replace=False):
+    ds = lance.dataset(uri)
+    if which == "config":
+        ds.update_config(values)
+    elif which == "table":
+        ds.update_metadata(values, replace=replace)
+    elif which == "schema":
+        ds.update_schema_metadata(values, replace=replace)
+    else:
+        ds.update_field_metadata({which: values}, replace=replace)
+    return ds.version
+
+
+def ids(uri, version=None):
+    return sorted(lance.dataset(uri, version=version).to_table().column("id").to_pylist())
+
+
+def base_files(uri):
+    """Base id of every data file, None for the table's own."""
+    return [f.base_id for fragment in lance.dataset(uri).get_fragments() for f in fragment.metadata.files]
+
+
+def write_with_bases(uri, first, n, mode="create", bases=None, targets=None):
+    options = {}
+    if bases:
+        options["initial_bases"] = [lance.DatasetBasePath(path, name, False) for name, path in bases.items()]
+    if targets:
+        options["target_bases"] = targets
+    lance.write_dataset(rows(first, n), uri, mode=mode, max_rows_per_file=2, **options)
+
+
+def add_base(uri, name, path):
+    lance.dataset(uri).add_bases([lance.DatasetBasePath(path, name, False)])
+
+
+def detached(uri, first, n):
+    """A detached append; its version."""
+    made = write_fragments(rows(first, n), uri)
+    ds = lance.dataset(uri)
+    return lance.LanceDataset.commit(ds, lance.LanceOperation.Append(made), read_version=ds.version, detached=True).version
+
+
+def batch(uri, parts):
+    ds = lance.dataset(uri)
+    made = [lance.Transaction(read_version=ds.version, operation=lance.LanceOperation.Append(write_fragments(rows(first, n), uri)))
+            for first, n in parts]
+    return lance.LanceDataset.commit_batch(uri, made)["dataset"].version
