@@ -163,7 +163,7 @@ static pennon_status build_update(const struct call *c, const struct snapshot *s
     if (n > UPDATES_MAX) FAIL(PENNON_INVALID_ARGUMENT, "%zu metadata updates, at most %u", n, UPDATES_MAX);
     TRY_NEW(op.field_metadata_updates, arena_calloc(&a, n, sizeof *op.field_metadata_updates, err));
     for (size_t i = 0; i < n; i++) {
-        struct update_map_message *map;
+        struct update_map_message *map = NULL;
         TRY(map_of(&a, s, &updates[i], &op, &map, err));
         TRY(add_updates(&a, &updates[i], map, err));
     }

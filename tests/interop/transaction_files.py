@@ -23,7 +23,10 @@ class Workshop:
             self.save(name, operation)
 
     def save(self, name, operation):
-        """The transaction without a uuid: each commit is one of its own."""
+        """The transaction without a uuid: each commit is one of its own. Reserved ids of a rewrite were reserved elsewhere."""
+        for group in operation.get("groups", []):
+            for fragment in group["new_fragments"]:
+                fragment["id"] = 0
         path = self.folder / f"{name}.json"
         path.write_text(json.dumps({"read_version": READ_VERSION, "operation": operation}))
         self.files[name] = path
