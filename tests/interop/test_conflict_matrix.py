@@ -8,6 +8,8 @@ from transaction_names import CRAFTED, OFFICIAL
 
 # Where ours answers otherwise than official 8.0.0, on purpose: (mine, theirs): (official, ours, what official does). docs/compatibility.md names them.
 DEVIATIONS = {
+    ("Merge", "UpdateConfig(field)"): ("ok", "RT", "loses the metadata: the schema of the Merge is older"),
+    ("Project", "UpdateConfig(field)"): ("ok", "RT", "loses the metadata: the schema of the Project is older"),
     ("DataReplacement@0", "DeleteAll@0"): ("INVALID", "IN", "fails while it builds the manifest: the fragment is gone"),
     ("DataReplacement@0", "Update@0"): ("ok", "RT", "puts the file over a fragment whose rows have moved"),
     ("DataReplacement@0", "Merge"): ("ok", "RT", "puts the file over a fragment that was rewritten meanwhile"),
@@ -17,6 +19,8 @@ DEVIATIONS = {
 # Rows of operations that official's API cannot build, out of the published rules: theirs -> outcome; everything else is ok.
 CRAFTED_ROWS = {
     "ReserveFragments": {"Overwrite": "IN", "Restore": "IN"},
+    "UpdateMemWalState": {name: "IN" for name in ("Append", "Delete@0", "Delete@1", "DeleteAll@0", "Overwrite", "Merge", "Project",
+                                                  "Restore", "DataReplacement@0")},
 }
 
 
@@ -72,7 +76,7 @@ def test_second_writer(workshop, mine):
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("theirs", sorted(set(CRAFTED) - {"UpdateMemWalState"}))
+@pytest.mark.parametrize("theirs", sorted(CRAFTED))
 def test_after_one_that_official_cannot_build(workshop, theirs):
     """Ours writes it; then official and ours answer the same, and make the same table."""
     wrong = []
@@ -103,7 +107,7 @@ def test_one_that_official_cannot_build(workshop, mine, writer):
         if got != want:
             wrong.append(f"{mine} after {theirs}: {got} instead of {want}")
         after = workshop.state(uri)
-        if {**before, "version": 0} != {**after, "version": 0}:
+        if {**before, "version": 0, "indices": 0} != {**after, "version": 0, "indices": 0}:
             wrong.append(f"{mine} after {theirs} changed the table")
         workshop.drop(uri)
     assert not wrong, "\n".join(wrong)
