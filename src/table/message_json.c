@@ -132,6 +132,12 @@ static uint64_t u64_at(const uint8_t *in)
     memcpy(&v, in, sizeof v);
     return v;
 }
+static const uint8_t *pointer_at(const uint8_t *in)
+{
+    const uint8_t *v;
+    memcpy(&v, in, sizeof v);
+    return v;
+}
 static struct bytes bytes_at(const uint8_t *in)
 {
     struct bytes v;
@@ -235,7 +241,7 @@ static pennon_status put_entry_value(const struct wire_message *msg, const uint8
     bool has = true;
     if (f->rule == WIRE_OPTIONAL) memcpy(&has, entry + f->aux, sizeof has);
     if (f->kind == WIRE_MESSAGE) {
-        memcpy(&at, at, sizeof at);
+        at = pointer_at(at);
         has = at != NULL;
     }
     return has ? put_value(f, json_rule_of(msg, f), at, out, err) : put(out, "null", err);
@@ -289,7 +295,7 @@ static bool is_there(const struct wire_field *f, const uint8_t *in, const uint8_
     if (f->rule == WIRE_ONEOF) has = u32_at(in + f->aux) == f->tag;
     if (!has) return false;
     if (f->kind == WIRE_MESSAGE) {
-        memcpy(at, in + f->offset, sizeof *at);
+        *at = pointer_at(in + f->offset);
         return *at != NULL;
     }
     if (f->rule != WIRE_SINGULAR) return true;
@@ -311,7 +317,7 @@ static pennon_status put_field(const struct wire_message *msg, const struct wire
     if (f->rule == WIRE_REPEATED) {
         size_t n;
         memcpy(&n, in + f->aux, sizeof n);
-        memcpy(&at, in + f->offset, sizeof at);
+        at = pointer_at(in + f->offset);
         if (n == 0 && !whole) return PENNON_OK;
         TRY_RETURN(put_key(out, start, name, err));
         return put_repeated(f, rule, at, n, out, err);
@@ -343,7 +349,7 @@ static pennon_status put_lineage(const struct json_lineage *l, const uint8_t *in
         return put(out, "}", err);
     }
     const uint8_t *file = NULL;
-    if (which == f->tag + 1) memcpy(&file, in + f[1].offset, sizeof file);
+    if (which == f->tag + 1) file = pointer_at(in + f[1].offset);
     if (!file) return put(out, "null", err);
     TRY_RETURN(buf_printf(out, err, "{\"%s\": ", l->external_label));
     TRY_RETURN(put_message(&external_file_table, file, out, err));
