@@ -70,6 +70,16 @@ static const struct option_spec specs[OPT_COUNT] = {
     [OPT_DELETE_UNVERIFIED] = {"delete-unverified", NULL, OPTION_FLAG,
                                "also young files that no version refers to: only when nobody is writing"},
     [OPT_ERROR_IF_TAGGED] = {"error-if-tagged", NULL, OPTION_FLAG, "fail when an old version is tagged, instead of keeping it"},
+    [OPT_NO_COMMIT] = {"no-commit", NULL, OPTION_FLAG, "write data files only and print their fragments"},
+    [OPT_BASES] = {"bases", "NAME=PATH,…", OPTION_TEXT, "base paths of a new dataset: folders that data files may lie in"},
+    [OPT_TARGETS] = {"target-bases", "A,B", OPTION_TEXT, "base paths (names, paths or ids) that the data files go to in turn"},
+    [OPT_DETACHED] = {"detached", NULL, OPTION_FLAG, "a version that is never the latest and in no listing"},
+    [OPT_RETRIES] = {"max-retries", "N", OPTION_NUMBER, "attempts after the first one when others commit too (default 20)"},
+    [OPT_V1_NAMES] = {"v1-manifest-names", NULL, OPTION_FLAG, "a new dataset names its manifests as old releases do"},
+    [OPT_TABLE_METADATA] = {"table-metadata", NULL, OPTION_FLAG, "the metadata of the table instead of the config"},
+    [OPT_SCHEMA_METADATA] = {"schema-metadata", NULL, OPTION_FLAG, "the metadata of the schema"},
+    [OPT_FIELD] = {"field", "PATH", OPTION_TEXT, "the metadata of a field"},
+    [OPT_REPLACE] = {"replace", NULL, OPTION_FLAG, "set: exactly these keys afterwards"},
 };
 
 /* ---- nearest names ---- */
@@ -324,9 +334,10 @@ bool split_names(const char *text, pennon_names *out)
     return true;
 }
 
-static char *read_whole(const char *path)
+char *read_whole(const char *path)
 {
-    FILE *f = fopen(path, "rb");
+    bool standard = strcmp(path, "-") == 0;
+    FILE *f = standard ? stdin : fopen(path, "rb");
     if (!f) return NULL;
     size_t cap = 1 << 16, n = 0;
     char *text = malloc(cap);
@@ -344,7 +355,7 @@ static char *read_whole(const char *path)
         free(text);
         text = NULL;
     }
-    fclose(f);
+    if (!standard) fclose(f);
     if (text) text[n] = '\0';
     return text;
 }

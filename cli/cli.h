@@ -13,6 +13,7 @@
 #include "pennon/refs.h"
 #include "pennon/scan.h"
 #include "pennon/stream.h"
+#include "pennon/transaction.h"
 #include "pennon/write.h"
 
 enum { EXIT_OK = 0, EXIT_FINDINGS = 1, EXIT_USAGE = 2, EXIT_NOT_FOUND = 3, EXIT_CORRUPT = 4, EXIT_CONFLICT = 5 };
@@ -70,6 +71,16 @@ enum option_id {
     OPT_FORCE,
     OPT_SHALLOW,
     OPT_DEEP,
+    OPT_NO_COMMIT,
+    OPT_BASES,
+    OPT_TARGETS,
+    OPT_DETACHED,
+    OPT_RETRIES,
+    OPT_V1_NAMES,
+    OPT_TABLE_METADATA,
+    OPT_SCHEMA_METADATA,
+    OPT_FIELD,
+    OPT_REPLACE,
     OPT_COUNT
 };
 
@@ -107,6 +118,8 @@ void print_help(const struct command *c);
 const char *nearest(const char *name, const char *const *names, size_t n);
 /* Split "a,b.c" at commas outside back-ticks; texts point into a copy that stays until the process ends. */
 bool split_names(const char *text, pennon_names *out);
+/* Content of a file, or of standard input for "-", with a NUL; free it. NULL when it cannot be read. */
+char *read_whole(const char *path);
 /* "1,5,9", or "@FILE" with numbers separated by commas or white space. */
 bool split_numbers(const char *what, const char *text, uint64_t **out, size_t *n);
 
@@ -122,8 +135,10 @@ int usage_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 int open_dataset(const struct args *a, const pennon_call *call, pennon_dataset **out);
 /* The same of any URI. */
 int open_uri(const struct args *a, const pennon_call *call, const char *uri, pennon_dataset **out);
-/* --sync */
-int sync_option(const struct args *a, pennon_call *call);
+/* --sync into the call; a usage error for another word. */
+int call_durability(const struct args *a, pennon_call *call);
+/* --mode; another word is a usage error. Without the option *out stays. */
+int write_mode(const struct args *a, int32_t *out);
 
 /* ---- output ---- */
 
@@ -132,6 +147,10 @@ int sync_option(const struct args *a, pennon_call *call);
 int write_stream(const struct args *a, const pennon_call *call, struct ArrowArrayStream *stream, const char *format);
 /* A listing: --json gives JSON lines, else a table. */
 int write_listing(const struct args *a, const pennon_call *call, struct ArrowArrayStream *stream);
+/* A quoted JSON text; null for NULL. */
+void print_json_text(const char *text);
+/* "version 3, 120 rows", or the same as JSON. */
+int print_version(const struct args *a, const pennon_call *call, pennon_dataset *ds);
 /* A text with line end. */
 int write_text(const char *text);
 /* JSON text to aligned "key  value" lines: top-level members of an object. */
@@ -148,6 +167,6 @@ void progress_hide(void);
 
 extern const struct command command_info, command_schema, command_versions, command_fragments, command_count, command_scan,
     command_take, command_write, command_export, command_inspect, command_verify, command_cleanup, command_log, command_tag,
-    command_branch, command_clone;
+    command_branch, command_clone, command_commit, command_transaction, command_restore, command_config;
 
 #endif

@@ -22,7 +22,7 @@ static int begin(const struct args *a, const char *uri, struct session *s)
     pennon_error_init(&s->err);
     s->ds = NULL;
     if (!call_setup(a, &s->call)) return EXIT_USAGE;
-    int code = sync_option(a, &s->call);
+    int code = call_durability(a, &s->call);
     if (code == EXIT_OK) code = open_uri(a, &s->call, uri, &s->ds);
     if (code != EXIT_OK) call_teardown(&s->call);
     return code;
@@ -72,22 +72,6 @@ static enum action read_action(const struct args *a, unsigned allowed)
         return ACTION_NONE;
     }
     return action;
-}
-
-/* A JSON text; control characters are escaped. */
-static void print_json_text(const char *text)
-{
-    putchar('"');
-    for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
-        if (*p == '"' || *p == '\\') {
-            printf("\\%c", *p);
-        } else if (*p < 0x20 || *p == 0x7f) {
-            printf("\\u%04x", *p);
-        } else {
-            putchar(*p);
-        }
-    }
-    putchar('"');
 }
 
 /* What was made: {"tag": NAME, "version": N}. */

@@ -9,7 +9,7 @@
 
 /* ---- write ---- */
 
-static int write_mode(const struct args *a, int32_t *out)
+int write_mode(const struct args *a, int32_t *out)
 {
     static const char *const modes[] = {"create", "append", "overwrite"};
     const char *text = a->options[OPT_MODE].text;
@@ -36,19 +36,6 @@ static int write_external_blobs(const struct args *a, int32_t *out)
         return EXIT_OK;
     }
     return usage_error("--external-blobs takes bases, anywhere or copy, not '%s'", text);
-}
-
-int sync_option(const struct args *a, pennon_call *call)
-{
-    const char *text = a->options[OPT_SYNC].text;
-    if (!text || strcmp(text, "full") == 0) {
-        call->durability = PENNON_DURABILITY_FULL;
-    } else if (strcmp(text, "none") == 0) {
-        call->durability = PENNON_DURABILITY_NONE;
-    } else {
-        return usage_error("--sync takes full or none, not '%s'", text);
-    }
-    return EXIT_OK;
 }
 
 /* What the inputs are, by the options. The structs refer to one another. */
@@ -222,6 +209,40 @@ static int fail_write(const struct args *a, const pennon_error *err)
     return code;
 }
 
+/* "NAME=PATH,…": plain folders of data files. */
+static int write_bases(const struct args *a, pennon_bases *out)
+{
+    pennon_names names;
+    const char *text = a->options[OPT_BASES].text;
+    *out = (pennon_bases){0};
+    if (!text) return EXIT_OK;
+    if (!split_names(text, &names)) return EXIT_USAGE;
+    static pennon_base list[64]; /* the command writes once */
+    if (names.n > COUNT(list)) return usage_error("--bases takes at most %zu, not %zu", COUNT(list), names.n);
+    for (size_t i = 0; i < names.n; i++) {
+        char *name = (char *)(uintptr_t)names.items[i], *equals = strchr(name, '=');
+        if (!equals || equals == name || !equals[1]) return usage_error("--bases takes NAME=PATH, not '%s'", name);
+        *equals = '\0';
+        list[i] = (pennon_base){.name = name, .path = equals + 1};
+    }
+    *out = (pennon_bases){names.n, list};
+    return EXIT_OK;
+}
+
+/* The result of a write that commits nothing: fragments, or with --json the transaction. */
+static int print_fragments(const struct args *a, const pennon_transaction *t)
+{
+    pennon_error err;
+    char *json = NULL;
+    pennon_error_init(&err);
+    pennon_status st =
+        a->options[OPT_JSON].set ? pennon_transaction_to_json(t, &json, &err) : pennon_transaction_fragments_json(t, &json, &err);
+    int code = st == PENNON_OK ? write_text(json) : fail(&err);
+    pennon_string_free(json);
+    pennon_error_clear(&err);
+    return code;
+}
+
 static int run_write(const struct args *a)
 {
     static const char *message_key[] = {"__lance_commit_message"};
@@ -232,6 +253,9 @@ static int run_write(const struct args *a)
     struct input_options in;
     struct ArrowArrayStream stream = {0};
     pennon_dataset *ds = NULL;
+    pennon_transaction *t = NULL;
+    pennon_bases bases;
+    pennon_names targets;
     pennon_pairs message = {1, message_key, &x[OPT_MESSAGE].text};
     if (!call_setup(a, &call)) return EXIT_USAGE;
     pennon_error_init(&err);
@@ -244,22 +268,26 @@ static int run_write(const struct args *a)
     o.allow_loss = x[OPT_ALLOW_LOSS].set;
     o.branch = x[OPT_BRANCH].text;
     if (x[OPT_MESSAGE].set) o.properties = &message;
+    if (x[OPT_BASES].set) o.initial_bases = &bases;
+    if (x[OPT_TARGETS].set) o.target_bases = &targets;
     int code = write_mode(a, &o.mode);
+    if (code == EXIT_OK) code = write_bases(a, &bases);
+    if (code == EXIT_OK && x[OPT_TARGETS].set && !split_names(x[OPT_TARGETS].text, &targets)) code = EXIT_USAGE;
     if (code == EXIT_OK) code = write_external_blobs(a, &o.external_blobs);
-    if (code == EXIT_OK) code = sync_option(a, &call);
+    if (code == EXIT_OK) code = call_durability(a, &call);
     if (code == EXIT_OK) code = input_options(a, &call, &in);
     if (code == EXIT_OK) progress_begin(&call, "rows");
     if (code == EXIT_OK) code = open_inputs(a, &in, &stream, &err);
-    if (code == EXIT_OK && pennon_write(a->operands[0], &stream, &o, &ds, &err) != PENNON_OK) code = fail_write(a, &err);
+    if (code == EXIT_OK) {
+        pennon_status st = x[OPT_NO_COMMIT].set ? pennon_write_fragments(a->operands[0], &stream, &o, &t, &err)
+                                                : pennon_write(a->operands[0], &stream, &o, &ds, &err);
+        if (st != PENNON_OK) code = fail_write(a, &err);
+    }
     if (stream.release) stream.release(&stream);
     progress_end(&call);
-    uint64_t rows = 0;
-    if (code == EXIT_OK && pennon_dataset_count_rows(ds, &call, &rows, &err) != PENNON_OK) code = fail(&err);
-    if (code == EXIT_OK) {
-        unsigned long long version = pennon_dataset_version(ds);
-        printf(x[OPT_JSON].set ? "{\"version\": %llu, \"rows\": %llu}\n" : "version %llu, %llu rows\n", version,
-               (unsigned long long)rows);
-    }
+    if (code == EXIT_OK && t) code = print_fragments(a, t);
+    if (code == EXIT_OK && ds) code = print_version(a, &call, ds);
+    pennon_transaction_free(t);
     pennon_dataset_free(ds);
     pennon_error_clear(&err);
     call_teardown(&call);
@@ -307,25 +335,6 @@ static int run_inspect(const struct args *a)
 
 /* ---- verify ---- */
 
-static void put_json_text(const char *text)
-{
-    if (!text) {
-        printf("null");
-        return;
-    }
-    putchar('"');
-    for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
-        if (*p == '"' || *p == '\\') {
-            printf("\\%c", *p);
-        } else if (*p < 0x20) {
-            printf("\\u%04x", *p);
-        } else {
-            putchar(*p);
-        }
-    }
-    putchar('"');
-}
-
 /* `value` of a place, or null. */
 static void put_json_place(const char *key, int64_t value)
 {
@@ -339,9 +348,9 @@ static void put_json_place(const char *key, int64_t value)
 static void print_json_finding(const pennon_error *e)
 {
     printf("{\"finding\": ");
-    put_json_text(e->message);
+    print_json_text(e->message);
     printf(", \"code\": \"%s\", \"uri\": ", pennon_status_name(e->code));
-    put_json_text(e->uri);
+    print_json_text(e->uri);
     printf(", \"version\": ");
     if (e->version) {
         printf("%llu", (unsigned long long)e->version);
@@ -349,7 +358,7 @@ static void print_json_finding(const pennon_error *e)
         printf("null");
     }
     printf(", \"file\": ");
-    put_json_text(e->file);
+    print_json_text(e->file);
     put_json_place("column", e->column);
     put_json_place("page", e->page);
     put_json_place("offset", e->offset);
@@ -465,16 +474,18 @@ static int run_verify(const struct args *a)
 
 /* ---- table ---- */
 
-static const enum option_id write_option_ids[] = {OPT_MODE,      OPT_STORAGE,   OPT_ROWS_PER_FILE, OPT_BYTES_PER_FILE, OPT_STABLE,
-                                                  OPT_SYNC,      OPT_BRANCH,    OPT_MESSAGE,       OPT_INPUT_FORMAT,   OPT_TYPES,
-                                                  OPT_DELIMITER, OPT_NO_HEADER, OPT_ALLOW_LOSS,    OPT_EXTERNAL_BLOBS};
+static const enum option_id write_option_ids[] = {
+    OPT_MODE,       OPT_STORAGE,        OPT_ROWS_PER_FILE, OPT_BYTES_PER_FILE, OPT_STABLE,    OPT_SYNC,
+    OPT_BRANCH,     OPT_MESSAGE,        OPT_INPUT_FORMAT,  OPT_TYPES,          OPT_DELIMITER, OPT_NO_HEADER,
+    OPT_ALLOW_LOSS, OPT_EXTERNAL_BLOBS, OPT_NO_COMMIT,     OPT_BASES,          OPT_TARGETS};
 static const enum option_id verify_option_ids[] = {OPT_VERSION, OPT_TAG, OPT_BRANCH, OPT_AS_OF, OPT_EXTERNAL, OPT_FILE};
 
 const struct command command_write = {
     "write",
     "URI INPUT…",
     "write CSV, JSON lines or Arrow IPC as a new version",
-    "All inputs together make one version. '-' is standard input. The form of an input is told by its name, else by its content.",
+    "All inputs together make one version. '-' is standard input. The form of an input is told by its name, else by its content.\n"
+    "--no-commit writes the data files and prints their fragments, which pennon commit takes; with --json the whole transaction.",
     write_option_ids,
     COUNT(write_option_ids),
     2,

@@ -9,10 +9,10 @@
 
 #include "cli.h"
 
-static const struct command *const commands[] = {&command_info,   &command_schema,  &command_versions, &command_fragments,
-                                                 &command_count,  &command_scan,    &command_take,     &command_write,
-                                                 &command_export, &command_inspect, &command_verify,   &command_cleanup,
-                                                 &command_log,    &command_tag,     &command_branch,   &command_clone};
+static const struct command *const commands[] = {
+    &command_info,   &command_schema, &command_versions, &command_fragments,   &command_count,   &command_scan,  &command_take,
+    &command_write,  &command_export, &command_inspect,  &command_verify,      &command_cleanup, &command_log,   &command_tag,
+    &command_branch, &command_clone,  &command_commit,   &command_transaction, &command_restore, &command_config};
 #define N_COMMANDS (sizeof commands / sizeof commands[0])
 
 /* ---- errors ---- */
@@ -117,6 +117,19 @@ void call_teardown(pennon_call *call)
     handle_signals(SIG_DFL); /* before the token goes */
     pennon_cancel_free(call->cancel);
     pennon_runtime_free(call->runtime);
+}
+
+int call_durability(const struct args *a, pennon_call *call)
+{
+    const char *text = a->options[OPT_SYNC].text;
+    if (!text || strcmp(text, "full") == 0) {
+        call->durability = PENNON_DURABILITY_FULL;
+    } else if (strcmp(text, "none") == 0) {
+        call->durability = PENNON_DURABILITY_NONE;
+    } else {
+        return usage_error("--sync takes full or none, not '%s'", text);
+    }
+    return EXIT_OK;
 }
 
 /* ---- opening ---- */

@@ -96,7 +96,41 @@ int write_text(const char *text)
     return EXIT_OK;
 }
 
+int print_version(const struct args *a, const pennon_call *call, pennon_dataset *ds)
+{
+    pennon_error err;
+    uint64_t rows;
+    pennon_error_init(&err);
+    if (pennon_dataset_count_rows(ds, call, &rows, &err) != PENNON_OK) {
+        int code = fail(&err);
+        pennon_error_clear(&err);
+        return code;
+    }
+    printf(a->options[OPT_JSON].set ? "{\"version\": %llu, \"rows\": %llu}\n" : "version %llu, %llu rows\n",
+           (unsigned long long)pennon_dataset_version(ds), (unsigned long long)rows);
+    return EXIT_OK;
+}
+
 /* ---- JSON for people ---- */
+
+void print_json_text(const char *text)
+{
+    if (!text) {
+        printf("null");
+        return;
+    }
+    putchar('"');
+    for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
+        if (*p == '"' || *p == '\\') {
+            printf("\\%c", *p);
+        } else if (*p < 0x20 || *p == 0x7f) {
+            printf("\\u%04x", *p);
+        } else {
+            putchar(*p);
+        }
+    }
+    putchar('"');
+}
 
 /* End of the JSON value that begins at p. */
 static const char *value_end(const char *p)

@@ -10,6 +10,7 @@
  *     appender.h   many threads that append, few commits
  *     maintenance.h cleanup of old versions
  *     refs.h       tags, branches, clones
+ *     transaction.h transactions, commit, restore, config and metadata, base paths
  *     ingest.h     CSV, JSON lines and IPC in and out
  *     file.h       single data files
  *     stream.h     the full error of a stream
@@ -29,6 +30,7 @@
 #include "pennon/status.h"
 #include "pennon/store.h"
 #include "pennon/stream.h"
+#include "pennon/transaction.h"
 #include "pennon/write.h"
 
 #endif

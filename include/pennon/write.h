@@ -23,6 +23,18 @@ typedef struct pennon_pairs {
     const char *const *values;
 } pennon_pairs;
 
+/* Places beside the dataset's own folder that its data files may lie in. */
+typedef struct pennon_base {
+    uint32_t id;          /* 0 = assign one */
+    const char *name;     /* or NULL */
+    const char *path;     /* absolute path or URI */
+    bool is_dataset_root; /* data files lie in PATH/data, else in PATH */
+} pennon_base;
+typedef struct pennon_bases {
+    size_t n;
+    const pennon_base *items;
+} pennon_bases;
+
 /* What becomes of the URIs in a blob column (extension lance.blob.v2). */
 enum {
     PENNON_EXTERNAL_BLOBS_IN_BASES =
@@ -45,16 +57,20 @@ typedef struct pennon_write_options {
     /* "2.0", "2.1", "2.2", "stable", or NULL: 2.1 for a new dataset, else the dataset's. Another version than the dataset's is
      * INVALID_ARGUMENT on append. */
     const char *storage_version;
-    uint64_t max_rows_per_file;     /* 0 = 1048576 */
-    uint64_t max_bytes_per_file;    /* 0 = 90 GiB; checked after each batch */
-    bool stable_row_ids;            /* new datasets */
-    bool v1_manifest_names;         /* new datasets */
-    bool allow_loss;                /* 2.0 cannot hold nulls of structs: write them as structs of nulls */
-    uint32_t max_retries;           /* of the commit; 20 */
-    const pennon_pairs *properties; /* of the transaction */
-    const char *branch;             /* existing branch to write to; NULL = main */
-    int32_t external_blobs;         /* PENNON_EXTERNAL_BLOBS_ */
-    uint64_t blob_pack_bytes;       /* of a file of packed blobs at most; 0 = as the column's metadata says, or 1 GiB */
+    uint64_t max_rows_per_file;        /* 0 = 1048576 */
+    uint64_t max_bytes_per_file;       /* 0 = 90 GiB; checked after each batch */
+    bool stable_row_ids;               /* new datasets */
+    bool v1_manifest_names;            /* new datasets */
+    bool allow_loss;                   /* 2.0 cannot hold nulls of structs: write them as structs of nulls */
+    uint32_t max_retries;              /* of the commit; 20 */
+    const pennon_pairs *properties;    /* of the transaction */
+    const char *branch;                /* existing branch to write to; NULL = main */
+    int32_t external_blobs;            /* PENNON_EXTERNAL_BLOBS_ */
+    uint64_t blob_pack_bytes;          /* of a file of packed blobs at most; 0 = as the column's metadata says, or 1 GiB */
+    const pennon_pairs *config;        /* create and overwrite: keys to set in the dataset's config */
+    const pennon_bases *initial_bases; /* new datasets: base paths to register; ids are unique, 0 = the next free one */
+    const pennon_names *
+        target_bases; /* names, paths or ids of base paths (registered, or initial) that the data files go to in turn; NULL = the dataset itself */
 } pennon_write_options;
 
 PENNON_EXPORT void pennon_write_options_init(pennon_write_options *options);

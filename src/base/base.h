@@ -3,6 +3,7 @@
 #ifndef BASE_BASE_H
 #define BASE_BASE_H
 
+#include "base/base64.h"
 #include "base/call.h"
 #include "base/compiler.h"
 #include "base/error.h"

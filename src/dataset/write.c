@@ -1,9 +1,9 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
-/* Create, append, overwrite: the stream goes into data files, then one commit makes them visible.
+/* Create, append, overwrite: the stream goes into data files, then one commit makes them visible. Without the commit the transaction is the result.
  *
  * A call that fails removes the data files it wrote, as far as it can; nothing refers to them.
  * Source: spec commits 6. */
-#include "dataset/dataset.h"
+#include "dataset/writing.h"
 #include "encoding/jsonb.h"
 
 #define ROWS_PER_FILE_DEFAULT ((uint64_t)1 << 20)
@@ -12,6 +12,7 @@
 
 /* A data file that is there, for removing it. */
 struct written_path {
+    pennon_store *store; /* of a target, borrowed */
     char *path;
     uint32_t n_sidecars;
 };
@@ -27,7 +28,12 @@ struct writing {
     struct schema *schema;    /* of the files: input order, with ids */
     bool has_views, has_json;
     uint64_t max_rows, max_bytes;
+    struct base_path_message *bases; /* new ones, in the arena */
+    size_t n_bases;
+    struct write_target *targets; /* at least one; files go to them in turn */
+    size_t n_targets;
     /* the file being written */
+    const struct write_target *target;
     struct file_writer *file;
     char *file_path;
     char file_name[57];
@@ -143,7 +149,6 @@ static pennon_status open_file(struct writing *w, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct mem *m = w->c->mem;
-    char *folder = NULL;
     struct file_writer_options o = {.version = w->version,
                                     .allow_loss = w->o->allow_loss,
                                     .blob_reference = blob_reference,
@@ -151,12 +156,11 @@ static pennon_status open_file(struct writing *w, pennon_error *err)
                                     .copy_external = w->o->external_blobs == PENNON_EXTERNAL_BLOBS_COPY,
                                     .pack_bytes = w->o->blob_pack_bytes};
     TRY(data_file_name(w->file_name, err));
-    TRY_NEW(folder, store_join(m, w->read ? w->read->at.path : w->at.path, "data", err));
-    TRY_NEW(w->file_path, store_join(m, folder, w->file_name, err));
+    w->target = &w->targets[w->n_paths % w->n_targets];
+    TRY_NEW(w->file_path, store_join(m, w->target->folder, w->file_name, err));
     TRY(mem_grow(m, &w->paths, &w->cap_paths, w->n_paths, sizeof *w->paths, FRAGMENTS_MAX, err));
-    TRY(file_writer_open(w->c, w->at.store, w->file_path, w->schema, &o, &w->file, err));
+    TRY(file_writer_open(w->c, w->target->store, w->file_path, w->schema, &o, &w->file, err));
 done:
-    mem_free(m, folder);
     return st;
 }
 
@@ -172,7 +176,7 @@ static pennon_status close_file(struct writing *w, pennon_error *err)
     st = file_writer_finish(w->c, file, &done_file, err);
     file = NULL;
     if (st != PENNON_OK) goto done;
-    w->paths[w->n_paths++] = (struct written_path){w->file_path, done_file.n_sidecars};
+    w->paths[w->n_paths++] = (struct written_path){w->target->store, w->file_path, done_file.n_sidecars};
     w->file_path = NULL;
     struct data_file_message *f;
     TRY_NEW(f, arena_calloc(&w->arena, 1, sizeof *f, err));
@@ -189,7 +193,9 @@ static pennon_status close_file(struct writing *w, pennon_error *err)
                                     .n_column_indices = done_file.n_fields,
                                     .file_major_version = w->version >> 16,
                                     .file_minor_version = w->version & 0xffff,
-                                    .file_size_bytes = done_file.size};
+                                    .file_size_bytes = done_file.size,
+                                    .has_base_id = w->target->has_base,
+                                    .base_id = w->target->base_id};
     w->fragments[w->n_fragments++] = (struct fragment_message){.files = f, .n_files = 1, .physical_rows = done_file.rows};
 done:
     file_writer_abort(file);
@@ -208,8 +214,8 @@ static void remove_files(struct writing *w)
     c.deadline_ns = INT64_MAX;
     for (size_t i = 0; i < w->n_paths; i++) {
         /* Best effort: what stays is unreferenced, and cleanup finds it. */
-        if (store_delete(&c, w->at.store, w->paths[i].path, &ignored) != PENNON_OK) pennon_error_clear(&ignored);
-        file_remove_sidecars(&c, w->at.store, w->paths[i].path, w->paths[i].n_sidecars);
+        if (store_delete(&c, w->paths[i].store, w->paths[i].path, &ignored) != PENNON_OK) pennon_error_clear(&ignored);
+        file_remove_sidecars(&c, w->paths[i].store, w->paths[i].path, w->paths[i].n_sidecars);
     }
 }
 
@@ -351,40 +357,80 @@ done:
     return st;
 }
 
-/* ---- the call ---- */
+/* ---- the transaction ---- */
+
+/* Texts of an option as a map; borrowed from the caller. */
+static pennon_status borrow_pairs(const pennon_pairs *p, const char *what, struct arena *a, struct map_entry **out, size_t *n,
+                                  pennon_error *err)
+{
+    *n = p ? p->n : 0;
+    *out = arena_calloc(a, *n + 1, sizeof **out, err);
+    if (!*out) return err->code;
+    for (size_t i = 0; i < *n; i++) {
+        if (!p->keys[i] || !p->values[i]) return error_set(err, PENNON_INVALID_ARGUMENT, "%s %zu is NULL", what, i);
+        (*out)[i] = (struct map_entry){.key = bytes_str(p->keys[i]), .value = bytes_str(p->values[i])};
+    }
+    return PENNON_OK;
+}
+
+static pennon_status fill_overwrite(struct writing *w, struct transaction *t, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    struct overwrite_message op = {
+        .fragments = w->fragments, .n_fragments = w->n_fragments, .initial_bases = w->bases, .n_initial_bases = w->n_bases};
+    TRY(schema_to_messages(w->schema, &w->arena, &op.schema, &op.n_schema, err));
+    TRY(schema_metadata_to_messages(w->schema, &w->arena, &op.schema_metadata, &op.n_schema_metadata, err));
+    TRY(borrow_pairs(w->o->config, "config key", &w->arena, &op.config_upsert_values, &op.n_config_upsert_values, err));
+    TRY(wire_copy(&overwrite_table, &op, &t->arena, &t->op.overwrite, err));
+done:
+    return st;
+}
+
+/* What has been written, as a transaction that owns all it holds. */
+static pennon_status make_transaction(struct writing *w, struct mem *m, struct transaction **out, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    struct transaction *t = NULL;
+    TRY(transaction_new(m, w->append ? OPERATION_APPEND : OPERATION_OVERWRITE, w->read ? w->read->version : 0, &t, err));
+    if (w->append) {
+        struct append_message op = {.fragments = w->fragments, .n_fragments = w->n_fragments};
+        TRY(wire_copy(&append_table, &op, &t->arena, &t->op.append, err));
+    } else {
+        TRY(fill_overwrite(w, t, err));
+    }
+    TRY(transaction_set_pairs(t, w->o->properties, err));
+    *out = t;
+    t = NULL;
+done:
+    transaction_free(t);
+    return st;
+}
 
 static pennon_status commit(struct writing *w, struct snapshot **out, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
-    struct commit_options o;
-    struct field_pair *properties = NULL;
-    const pennon_pairs *p = w->o->properties;
-    commit_options_init(&o);
+    struct transaction *t = NULL;
+    struct transaction_options o;
+    transaction_options_init(&o);
     o.max_retries = w->o->max_retries;
     o.stable_row_ids = w->o->stable_row_ids;
     o.v2_names = !w->o->v1_manifest_names;
-    o.storage_version = w->version;
-    if (p && p->n) {
-        TRY_NEW(properties, mem_calloc(w->c->mem, p->n, sizeof *properties, err));
-        for (size_t i = 0; i < p->n; i++) {
-            if (!p->keys[i] || !p->values[i]) FAIL(PENNON_INVALID_ARGUMENT, "transaction property %zu is NULL", i);
-            properties[i] = (struct field_pair){bytes_str(p->keys[i]), bytes_str(p->values[i])};
-        }
-        o.properties = properties;
-        o.n_properties = p->n;
-    }
-    TRY(commit_fragments(w->c, w->read ? &w->read->at : &w->at, w->read, w->append ? COMMIT_APPEND : COMMIT_OVERWRITE,
-                         w->append ? NULL : w->schema, w->fragments, w->n_fragments, &o, out, err));
+    o.storage_version = w->append ? 0 : w->version;
+    TRY(make_transaction(w, w->c->mem, &t, err));
+    TRY(commit_transaction(w->c, w->read ? &w->read->at : &w->at, w->read, t, &o, out, err));
 done:
-    mem_free(w->c->mem, properties);
+    transaction_free(t);
     return st;
 }
+
+/* ---- the call ---- */
 
 static void writing_end(struct writing *w)
 {
     struct mem *m = w->c->mem;
     file_writer_abort(w->file);
     for (size_t i = 0; i < w->n_paths; i++) mem_free(m, w->paths[i].path);
+    write_targets_free(m, w->targets, w->n_targets);
     mem_free(m, w->paths);
     mem_free(m, w->file_path);
     mem_free(m, w->fragments);
@@ -395,25 +441,41 @@ static void writing_end(struct writing *w)
     table_location_free(m, &w->at);
 }
 
-/* Everything but the location and the base snapshot, which are set. */
-static pennon_status run_write(struct writing *w, struct ArrowArrayStream *data, struct snapshot **out, pennon_error *err)
+static pennon_status check_options(struct writing *w, pennon_error *err)
 {
-    pennon_status st = PENNON_OK;
     const pennon_write_options *o = w->o;
     w->max_rows = o->max_rows_per_file ? o->max_rows_per_file : ROWS_PER_FILE_DEFAULT;
     w->max_bytes = o->max_bytes_per_file ? o->max_bytes_per_file : BYTES_PER_FILE_DEFAULT;
     if (o->external_blobs < PENNON_EXTERNAL_BLOBS_IN_BASES || o->external_blobs > PENNON_EXTERNAL_BLOBS_COPY)
-        FAIL(PENNON_INVALID_ARGUMENT, "external_blobs %d is not one of the PENNON_EXTERNAL_BLOBS_ values", o->external_blobs);
-    if (w->max_rows > UINT32_MAX) FAIL(PENNON_INVALID_ARGUMENT, "max_rows_per_file %" PRIu64 " is over 2^32 - 1", w->max_rows);
+        return error_set(err, PENNON_INVALID_ARGUMENT, "external_blobs %d is not one of the PENNON_EXTERNAL_BLOBS_ values",
+                         o->external_blobs);
+    if (w->max_rows > UINT32_MAX)
+        return error_set(err, PENNON_INVALID_ARGUMENT, "max_rows_per_file %" PRIu64 " is over 2^32 - 1", w->max_rows);
     if (w->read && (w->read->manifest.writer_feature_flags & ~WRITER_FLAGS_KNOWN)) {
-        FAIL(PENNON_NOT_SUPPORTED, "writing to a dataset with the unknown writer feature flags %" PRIu64,
-             w->read->manifest.writer_feature_flags & ~WRITER_FLAGS_KNOWN);
+        return error_set(err, PENNON_NOT_SUPPORTED, "writing to a dataset with the unknown writer feature flags %" PRIu64,
+                         w->read->manifest.writer_feature_flags & ~WRITER_FLAGS_KNOWN);
     }
+    if (w->read && o->initial_bases && o->initial_bases->n)
+        return error_set(err, PENNON_INVALID_ARGUMENT, "base paths cannot be registered by a write to a dataset that exists");
+    if (w->append && o->config && o->config->n)
+        return error_set(err, PENNON_INVALID_ARGUMENT, "an append sets no config keys; update the metadata");
+    return PENNON_OK;
+}
+
+/* Everything but the location and the base snapshot, which are set. Gives the transaction, allocated in `m`, where `uncommitted` is not NULL. */
+static pennon_status run_write(struct writing *w, struct ArrowArrayStream *data, struct mem *m, struct transaction **uncommitted,
+                               struct snapshot **out, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    TRY(check_options(w, err));
     TRY(choose_version(w, err));
+    TRY(write_bases_read(w->c, w->o->initial_bases, true, &w->arena, &w->bases, &w->n_bases, err));
+    TRY(write_targets_open(w->c, w->read ? &w->read->at : &w->at, w->read, w->bases, w->n_bases, w->o->target_bases, &w->targets,
+                           &w->n_targets, err));
     TRY(stream_schema(data, &w->input, err));
     TRY(make_schema(w, err));
     TRY(write_stream(w, data, err));
-    st = commit(w, out, err);
+    st = uncommitted ? make_transaction(w, m, uncommitted, err) : commit(w, out, err);
 done:
     /* After a lost reply the files may be in use. */
     if (st != PENNON_OK && st != PENNON_COMMIT_UNKNOWN) {
@@ -429,8 +491,9 @@ void pennon_write_options_init(pennon_write_options *options)
     if (options) *options = (pennon_write_options){.struct_size = sizeof *options, .max_retries = 20};
 }
 
-pennon_status dataset_write(struct call *c, const struct table_location *at, struct ArrowArrayStream *data,
-                            const pennon_write_options *o, struct snapshot **out, pennon_error *err)
+static pennon_status write_at(struct call *c, const struct table_location *at, struct ArrowArrayStream *data,
+                              const pennon_write_options *o, struct mem *m, struct transaction **uncommitted, struct snapshot **out,
+                              pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct writing w = {.c = c, .o = o};
@@ -443,11 +506,23 @@ pennon_status dataset_write(struct call *c, const struct table_location *at, str
     if (w.read && o->mode == PENNON_WRITE_CREATE)
         FAIL(PENNON_ALREADY_EXISTS, "a dataset exists already at '%s'; append to it or overwrite it", at->uri);
     w.append = w.read && o->mode == PENNON_WRITE_APPEND;
-    TRY(run_write(&w, data, out, err));
+    TRY(run_write(&w, data, m, uncommitted, out, err));
 done:
     writing_end(&w);
     st = table_error(at, st, err);
     return st == PENNON_OK ? st : error_where(err, at->uri, NULL, PENNON_NOWHERE, PENNON_NOWHERE, PENNON_NOWHERE);
+}
+
+pennon_status dataset_write(struct call *c, const struct table_location *at, struct ArrowArrayStream *data,
+                            const pennon_write_options *o, struct snapshot **out, pennon_error *err)
+{
+    return write_at(c, at, data, o, NULL, NULL, out, err);
+}
+
+pennon_status write_uncommitted(struct call *c, const struct table_location *at, struct ArrowArrayStream *data,
+                                const pennon_write_options *o, struct mem *m, struct transaction **out, pennon_error *err)
+{
+    return write_at(c, at, data, o, m, out, NULL, err);
 }
 
 static pennon_status write_uri(struct call *c, const char *uri, struct ArrowArrayStream *data, const pennon_write_options *o,
@@ -489,7 +564,7 @@ pennon_status dataset_append_stream(struct call *c, pennon_dataset *ds, struct A
     arena_init(&w.arena, c->mem);
     dataset_get(ds, &w.read, NULL);
     TRY(copy_location(&w, &w.read->at, err));
-    TRY(run_write(&w, data, &made, err));
+    TRY(run_write(&w, data, NULL, NULL, &made, err));
     if (version != NULL) *version = made->version;
     dataset_move(ds, made);
 done:

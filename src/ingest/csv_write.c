@@ -56,7 +56,7 @@ static pennon_status put_value(struct csv_writer *w, const struct array_view *v,
     case TEXT_STRING: return put_text(w, array_view_bytes(v, i), err);
     case TEXT_BINARY:
         TRY_RETURN(w->o.binary == PENNON_BINARY_HEX ? put_hex(array_view_bytes(v, i), &w->scratch, err)
-                                                    : put_base64(array_view_bytes(v, i), &w->scratch, err));
+                                                    : base64_put(array_view_bytes(v, i), &w->scratch, err));
         break;
     case TEXT_NESTED:
         /* Dictionaries and run ends of plain values are what they stand for. */

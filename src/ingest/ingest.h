@@ -108,8 +108,6 @@ bool parse_date(struct bytes text, int64_t *days);
 bool parse_time(struct bytes text, enum arrow_unit unit, int64_t *out);
 /* Date, 'T' or space, time, zone (Z, +HH:MM, +HHMM, +HH); the time may be left out. *zoned says whether a zone was there. */
 bool parse_timestamp(struct bytes text, enum arrow_unit unit, int64_t *out, bool *zoned);
-/* Append the bytes of base64 (padding optional); false when it is none. OUT_OF_MEMORY in err is told by *st. */
-bool parse_base64(struct bytes text, struct buf *out, pennon_status *st, pennon_error *err);
 
 /* Append a text as a value of the builder's type: any type without children but intervals. INVALID_ARGUMENT (without place)
  * when it is none, NOT_SUPPORTED for types that texts cannot give. */
@@ -131,7 +129,6 @@ size_t format_half(double v, char *out);
 size_t format_date(int64_t days, char *out);
 size_t format_time(int64_t v, enum arrow_unit unit, char *out);
 size_t format_timestamp(int64_t v, enum arrow_unit unit, bool zoned, char *out);
-pennon_status put_base64(struct bytes in, struct buf *out, pennon_error *err) CHECKED;
 pennon_status put_hex(struct bytes in, struct buf *out, pennon_error *err) CHECKED;
 
 /* How a value of a type without children stands in text and JSON. */
@@ -167,7 +164,7 @@ bool json_space(struct json_scan *s, uint8_t *next);                 /* skip whi
 bool json_take(struct json_scan *s, uint8_t c, const char *problem); /* white space, then exactly c */
 bool json_literal(struct json_scan *s, const char *word);
 /* A text: a slice of the data, or of scratch when it has escapes (valid until the next text). UTF-8 is checked. */
-bool json_string(struct json_scan *s, struct bytes *out, pennon_status *st, pennon_error *err);
+bool json_take_text(struct json_scan *s, struct bytes *out, pennon_status *st, pennon_error *err);
 /* The number as text; *whole says that it has neither point nor exponent. */
 bool json_number(struct json_scan *s, struct bytes *out, bool *whole);
 bool json_skip(struct json_scan *s, unsigned depth, pennon_status *st, pennon_error *err); /* any value, checked */

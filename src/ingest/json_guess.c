@@ -104,7 +104,7 @@ static bool guess_fields(struct json_guess *g, struct json_scan *s, const struct
         if (!first) s->at++;
         if (!json_space(s, &next)) return false;
         if (next != '"') return json_fail(s, "a key in quotes is expected");
-        if (!json_string(s, &key, st, err)) return false;
+        if (!json_take_text(s, &key, st, err)) return false;
         if (memchr(key.data != NULL ? key.data : (const uint8_t *)"", 0, key.size) != NULL)
             return json_fail(s, "a key with a NUL in it");
         struct guess_field *f = field_of(g, key, hint, err);
@@ -166,7 +166,7 @@ static bool guess_value(struct json_guess *g, struct json_scan *s, unsigned dept
     switch (next) {
     case '{': return guess_fields(g, s, NULL, depth, st, err);
     case '[': return guess_list(g, s, depth, st, err);
-    case '"': g->seen |= SEEN_STRING; return json_string(s, &text, st, err);
+    case '"': g->seen |= SEEN_STRING; return json_take_text(s, &text, st, err);
     case 't': g->seen |= SEEN_BOOL; return json_literal(s, "true");
     case 'f': g->seen |= SEEN_BOOL; return json_literal(s, "false");
     case 'n': return json_literal(s, "null");

@@ -190,7 +190,7 @@ static bool build_pair(struct build *b, struct node *n, size_t *hint, unsigned d
     uint8_t next = 0;
     if (!json_space(&b->s, &next)) return false;
     if (next != '"') return json_fail(&b->s, "a key in quotes is expected");
-    if (!json_string(&b->s, &key, &b->st, b->err)) return false;
+    if (!json_take_text(&b->s, &key, &b->st, b->err)) return false;
     struct node *c = child_of(n, key, *hint);
     if (c == NULL && !b->r->o.ignore_unknown) {
         return check(b, error_set(b->err, PENNON_INVALID_ARGUMENT,
@@ -254,7 +254,7 @@ static bool build_map(struct build *b, struct node *n, unsigned depth)
         if (!first) b->s.at++;
         if (!json_space(&b->s, &next)) return false;
         if (next != '"') return json_fail(&b->s, "a key in quotes is expected");
-        if (!json_string(&b->s, &text, &b->st, b->err)) return false;
+        if (!json_take_text(&b->s, &text, &b->st, b->err)) return false;
         if (!type_has_text(&key->type)) return json_fail(&b->s, "an object for a map whose keys are no texts");
         if (!check(b, append_text_value(key->builder, &key->type, text, &b->r->binary, b->err))) return false;
         if (!json_take(&b->s, ':', "':' is expected") || !build_value(b, &entries->children[1], depth + 1)) return false;
@@ -275,7 +275,7 @@ static bool build_text(struct build *b, struct node *n)
 {
     struct bytes text;
     double d = 0;
-    if (!json_string(&b->s, &text, &b->st, b->err)) return false;
+    if (!json_take_text(&b->s, &text, &b->st, b->err)) return false;
     if (arrow_id_is_text(n->type.id)) return check(b, builder_append_bytes(n->builder, text, b->err)); /* UTF-8 was checked */
     bool number = arrow_id_is_integer(n->type.id) || n->type.id == ARROW_BOOL || arrow_id_is_float(n->type.id);
     bool special = arrow_id_is_float(n->type.id) && parse_double(text, &d) && d - d != 0;

@@ -141,7 +141,7 @@ static bool unescape(struct json_scan *s, size_t start, pennon_status *st, penno
     }
 }
 
-bool json_string(struct json_scan *s, struct bytes *out, pennon_status *st, pennon_error *err)
+bool json_take_text(struct json_scan *s, struct bytes *out, pennon_status *st, pennon_error *err)
 {
     size_t start = s->at + 1;
     size_t end = 0;
@@ -209,7 +209,7 @@ static bool skip_object(struct json_scan *s, unsigned depth, pennon_status *st, 
         if (!first) s->at++;
         if (!json_space(s, &next)) return false;
         if (next != '"') return json_fail(s, "a key in quotes is expected");
-        if (!json_string(s, &key, st, err) || !json_take(s, ':', "':' is expected")) return false;
+        if (!json_take_text(s, &key, st, err) || !json_take(s, ':', "':' is expected")) return false;
         if (!json_skip(s, depth + 1, st, err) || !json_space(s, &next)) return false;
     }
     return json_take(s, '}', "',' or '}' is expected");
@@ -239,7 +239,7 @@ bool json_skip(struct json_scan *s, unsigned depth, pennon_status *st, pennon_er
     switch (next) {
     case '{': return skip_object(s, depth, st, err);
     case '[': return skip_list(s, depth, st, err);
-    case '"': return json_string(s, &text, st, err);
+    case '"': return json_take_text(s, &text, st, err);
     case 't': return json_literal(s, "true");
     case 'f': return json_literal(s, "false");
     case 'n': return json_literal(s, "null");

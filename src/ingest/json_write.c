@@ -68,7 +68,7 @@ static pennon_status put_plain(struct buf *out, const struct array_view *v, int6
 static pennon_status put_binary(struct buf *out, struct bytes b, int32_t binary, pennon_error *err)
 {
     TRY_RETURN(put(out, "\"", 1, err));
-    TRY_RETURN(binary == PENNON_BINARY_HEX ? put_hex(b, out, err) : put_base64(b, out, err));
+    TRY_RETURN(binary == PENNON_BINARY_HEX ? put_hex(b, out, err) : base64_put(b, out, err));
     return put(out, "\"", 1, err);
 }
 

@@ -1,5 +1,5 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
-/* Values from text: integers, floating point, dates and times, base64; and texts appended to a builder of any type.
+/* Values from text: integers, floating point, dates and times; and texts appended to a builder of any type.
  *
  * Parsers take the whole text or nothing and do not look at the locale. */
 #include <math.h>
@@ -270,40 +270,6 @@ bool parse_timestamp(struct bytes text, enum arrow_unit unit, int64_t *out, bool
     return !__builtin_mul_overflow(seconds, scale, &seconds) && !__builtin_add_overflow(seconds, time, out);
 }
 
-/* ------------------------------------------------------------------------------------------------------------- base64 */
-
-static int base64_value(uint8_t c)
-{
-    if (c >= 'A' && c <= 'Z') return c - 'A';
-    if (c >= 'a' && c <= 'z') return c - 'a' + 26;
-    if (is_digit(c)) return c - '0' + 52;
-    if (c == '+' || c == '-') return 62;
-    return c == '/' || c == '_' ? 63 : -1;
-}
-
-bool parse_base64(struct bytes text, struct buf *out, pennon_status *st, pennon_error *err)
-{
-    uint32_t word = 0;
-    unsigned bits = 0;
-    *st = buf_grow(out, text.size / 4 * 3 + 3, err);
-    if (*st != PENNON_OK) return false;
-    if (text.size > 0 && text.size % 4 == 0) { /* at most two characters of padding */
-        for (int i = 0; i < 2 && text.data[text.size - 1] == '='; i++) text.size--;
-    }
-    if (text.size % 4 == 1) return false;
-    for (size_t i = 0; i < text.size; i++) {
-        int v = base64_value(text.data[i]);
-        if (v < 0) return false;
-        word = word << 6 | (uint32_t)v;
-        bits += 6;
-        if (bits >= 8) {
-            bits -= 8;
-            out->data[out->size++] = (uint8_t)(word >> bits);
-        }
-    }
-    return (word & ((1u << bits) - 1)) == 0; /* bits that no byte holds are zero */
-}
-
 /* ----------------------------------------------------------------------------------------------------------- builders */
 
 bool type_has_text(const struct arrow_type *type)
@@ -385,7 +351,7 @@ pennon_status append_text_value(struct builder *b, const struct arrow_type *type
     if (type->id >= ARROW_DATE32 && type->id <= ARROW_DURATION) return append_time_text(b, type, text, err);
     /* Binary, of any layout. */
     scratch->size = 0;
-    if (!parse_base64(text, scratch, &st, err)) {
+    if (!base64_parse(text, scratch, &st, err)) {
         return st != PENNON_OK
                    ? st
                    : error_set(err, PENNON_INVALID_ARGUMENT, "'%.*s' is not base64", (int)min_u64(text.size, 80), text.data);

@@ -227,30 +227,6 @@ static size_t format_interval(int32_t months, int32_t days, int64_t nanos, char 
 
 /* ------------------------------------------------------------------------------------------------------------- binary */
 
-pennon_status put_base64(struct bytes in, struct buf *out, pennon_error *err)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    size_t i = 0;
-    if (in.size == 0) return PENNON_OK;
-    if (in.size > SIZE_MAX / 2) return error_set(err, PENNON_OVER_BUDGET, "%zu bytes of binary", in.size);
-    TRY_RETURN(buf_grow(out, (in.size + 2) / 3 * 4, err));
-    uint8_t *to = out->data + out->size;
-    for (; in.size - i >= 3; i += 3) {
-        uint32_t w = (uint32_t)in.data[i] << 16 | (uint32_t)in.data[i + 1] << 8 | in.data[i + 2];
-        for (int shift = 18; shift >= 0; shift -= 6) *to++ = (uint8_t)digits[w >> shift & 63];
-    }
-    if (i < in.size) {
-        bool two = in.size - i == 2;
-        uint32_t w = (uint32_t)in.data[i] << 16 | (two ? (uint32_t)in.data[i + 1] << 8 : 0);
-        *to++ = (uint8_t)digits[w >> 18 & 63];
-        *to++ = (uint8_t)digits[w >> 12 & 63];
-        *to++ = two ? (uint8_t)digits[w >> 6 & 63] : '=';
-        *to++ = '=';
-    }
-    out->size = (size_t)(to - out->data);
-    return PENNON_OK;
-}
-
 pennon_status put_hex(struct bytes in, struct buf *out, pennon_error *err)
 {
     static const char digits[] = "0123456789abcdef";

@@ -176,6 +176,10 @@ void ref_entries_free(struct mem *m, struct ref_entry *entries, size_t n);
 /* Path of the file of a tag or branch, whatever the name; in m. */
 char *ref_file_path(struct mem *m, const struct table_location *at, bool tag, const char *name, pennon_error *err) CHECKED;
 
+/* Store and directory of a base (NO_BASE = the table itself); the store is retained for the caller, the path is in c->mem. */
+pennon_status base_locate(const struct call *c, struct snapshot *s, uint32_t base, pennon_store **store, char **path,
+                          pennon_error *err) CHECKED;
+
 /* Store and path of a data file, of a deletion file, of an object beside a data file; the external rule is applied. The store is retained for
  * the caller; the path is in c->mem. */
 pennon_status data_file_locate(const struct call *c, struct snapshot *s, const struct data_file *f, pennon_store **store,

@@ -101,10 +101,6 @@ struct caches;
 struct caches *caches_new(struct snapshot *s, pennon_error *err) CHECKED;
 void caches_free(struct snapshot *s);
 
-/* Store and directory of a base (NO_BASE = the table itself); the store is retained for the caller, the path is in c->mem. */
-pennon_status base_locate(const struct call *c, struct snapshot *s, uint32_t base, pennon_store **store, char **path,
-                          pennon_error *err) CHECKED;
-
 /* ---- caches (snapshot_cache.c) ---- */
 
 enum cache_kind { CACHE_DELETIONS, CACHE_ROW_IDS, CACHE_CREATED, CACHE_UPDATED, CACHE_KINDS };

@@ -243,7 +243,7 @@ WIRE_TABLE(update_bases_table, struct update_bases_message, "UpdateBases", updat
     {                                                                                                          \
         (tag), WIRE_BYTES, WIRE_ONEOF,                                                                         \
             offsetof(struct transaction_message, operation) + ((tag)-OPERATION_APPEND) * sizeof(struct bytes), \
-            offsetof(struct transaction_message, which), NULL                                                  \
+            offsetof(struct transaction_message, which), NULL, "operation"                                     \
     }
 static const struct wire_field transaction_fields[] = {
     F(struct transaction_message, 1, WIRE_U64, read_version),

@@ -46,6 +46,7 @@ struct wire_field {
     uint16_t offset; /* of the member in the struct */
     uint16_t aux;    /* see wire_rule */
     const struct wire_message *message;
+    const char *name; /* of the member, which is the field's name in the format but for the few that message_json.c lists */
 };
 
 struct wire_message {
@@ -56,33 +57,33 @@ struct wire_message {
     size_t size;      /* of the struct */
 };
 
-#define WIRE_FIELD(type, tag, kind, member)                           \
-    {                                                                 \
-        (tag), (kind), WIRE_SINGULAR, offsetof(type, member), 0, NULL \
+#define WIRE_FIELD(type, tag, kind, member)                                    \
+    {                                                                          \
+        (tag), (kind), WIRE_SINGULAR, offsetof(type, member), 0, NULL, #member \
     }
-#define WIRE_SUB(type, tag, member, sub)                                     \
-    {                                                                        \
-        (tag), WIRE_MESSAGE, WIRE_SINGULAR, offsetof(type, member), 0, (sub) \
+#define WIRE_SUB(type, tag, member, sub)                                              \
+    {                                                                                 \
+        (tag), WIRE_MESSAGE, WIRE_SINGULAR, offsetof(type, member), 0, (sub), #member \
     }
-#define WIRE_OPT(type, tag, kind, member)                                                        \
-    {                                                                                            \
-        (tag), (kind), WIRE_OPTIONAL, offsetof(type, member), offsetof(type, has_##member), NULL \
+#define WIRE_OPT(type, tag, kind, member)                                                                 \
+    {                                                                                                     \
+        (tag), (kind), WIRE_OPTIONAL, offsetof(type, member), offsetof(type, has_##member), NULL, #member \
     }
-#define WIRE_LIST(type, tag, kind, member)                                                     \
-    {                                                                                          \
-        (tag), (kind), WIRE_REPEATED, offsetof(type, member), offsetof(type, n_##member), NULL \
+#define WIRE_LIST(type, tag, kind, member)                                                              \
+    {                                                                                                   \
+        (tag), (kind), WIRE_REPEATED, offsetof(type, member), offsetof(type, n_##member), NULL, #member \
     }
-#define WIRE_SUBS(type, tag, member, sub)                                                             \
-    {                                                                                                 \
-        (tag), WIRE_MESSAGE, WIRE_REPEATED, offsetof(type, member), offsetof(type, n_##member), (sub) \
+#define WIRE_SUBS(type, tag, member, sub)                                                                      \
+    {                                                                                                          \
+        (tag), WIRE_MESSAGE, WIRE_REPEATED, offsetof(type, member), offsetof(type, n_##member), (sub), #member \
     }
-#define WIRE_ONE(type, tag, kind, member, which)                                       \
-    {                                                                                  \
-        (tag), (kind), WIRE_ONEOF, offsetof(type, member), offsetof(type, which), NULL \
+#define WIRE_ONE(type, tag, kind, member, which)                                                \
+    {                                                                                           \
+        (tag), (kind), WIRE_ONEOF, offsetof(type, member), offsetof(type, which), NULL, #member \
     }
-#define WIRE_ONE_SUB(type, tag, member, which, sub)                                           \
-    {                                                                                         \
-        (tag), WIRE_MESSAGE, WIRE_ONEOF, offsetof(type, member), offsetof(type, which), (sub) \
+#define WIRE_ONE_SUB(type, tag, member, which, sub)                                                    \
+    {                                                                                                  \
+        (tag), WIRE_MESSAGE, WIRE_ONEOF, offsetof(type, member), offsetof(type, which), (sub), #member \
     }
 #define WIRE_TABLE(var, type, text, table) \
     const struct wire_message var = {(text), (table), ARRAY_LEN(table), offsetof(type, unknown), sizeof(type)}
@@ -93,6 +94,9 @@ pennon_status wire_decode(const struct wire_message *msg, struct bytes in, struc
 
 /* Append the encoded form. Sub-messages over 4 GiB are refused (INVALID_ARGUMENT). */
 pennon_status wire_encode(const struct wire_message *msg, const void *in, struct buf *out, pennon_error *err) CHECKED;
+
+/* A copy of the struct at `in` into the one at `out` that owns all it points to, in the arena. */
+pennon_status wire_copy(const struct wire_message *msg, const void *in, struct arena *arena, void *out, pennon_error *err) CHECKED;
 
 /* ---- the cursor below, for callers that walk a message themselves ---- */
 

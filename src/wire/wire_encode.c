@@ -153,3 +153,18 @@ pennon_status wire_encode(const struct wire_message *msg, const void *in, struct
     memcpy(&unknown, (const uint8_t *)in + msg->unknown, sizeof unknown);
     return buf_append(out, unknown.data, unknown.size, err);
 }
+
+pennon_status wire_copy(const struct wire_message *msg, const void *in, struct arena *arena, void *out, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    struct buf bytes;
+    uint8_t *kept;
+    buf_init(&bytes, arena->mem, BUF_NO_LIMIT);
+    TRY(wire_encode(msg, in, &bytes, err));
+    TRY_NEW(kept, arena_alloc(arena, bytes.size + 1, err));
+    if (bytes.size) memcpy(kept, bytes.data, bytes.size);
+    TRY(wire_decode(msg, bytes_of(kept, bytes.size), arena, out, err));
+done:
+    buf_free(&bytes);
+    return st;
+}
