@@ -92,6 +92,7 @@ struct building {
     uint64_t next_fragment;        /* id of the next new fragment */
     struct fragment_message *list; /* of the new version, in the arena */
     size_t n, cap;
+    bool carries_bytes;        /* the source's fragments go over as bytes; `list` has the new ones alone */
     size_t n_sorted;           /* of these, carried ones in the order of their ids */
     struct schema *schema;     /* of the new version; borrowed */
     struct schema *new_schema; /* owned; NULL = the schema did not change */

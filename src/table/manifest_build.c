@@ -157,6 +157,34 @@ static pennon_status carry_fragments(struct building *b, pennon_error *err)
     return PENNON_OK;
 }
 
+/* Does the operation leave every fragment as it is, and put new ones behind them? */
+static bool only_adds(const struct transaction *t)
+{
+    switch (t->which) {
+    case OPERATION_APPEND:
+        for (size_t i = 0; i < t->op.append.n_fragments; i++) {
+            if (t->op.append.fragments[i].id != 0) return false;
+        }
+        return true;
+    case OPERATION_RESERVE_FRAGMENTS:
+    case OPERATION_UPDATE_CONFIG:
+    case OPERATION_UPDATE_BASES: return true;
+    default: return false;
+    }
+}
+
+/* Tables of many fragments take small commits: where nothing is to be changed or filled in, fragments go over as bytes. */
+static bool can_carry_bytes(const struct building *b)
+{
+    const struct snapshot *s = b->source;
+    if (!only_adds(b->t) || s->by_id != NULL || s->n_fragments == 0) return false;
+    for (size_t i = 0; i < s->n_fragments; i++) {
+        const struct fragment *f = &s->fragments[i];
+        if (f->physical_rows == UINT64_MAX || (f->deletion != NULL && f->deletion->num_deleted_rows == 0)) return false;
+    }
+    return true;
+}
+
 static void remove_fragments(struct building *b, const struct id_list *ids)
 {
     size_t kept = 0;
@@ -749,7 +777,8 @@ static pennon_status build_message(struct building *b, const char *txn_name, pen
         b->schema = b->source->schema;
         TRY_RETURN(snapshot_section(b->call, b->source, SECTION_INDICES, &b->index_section, err));
         /* An overwrite takes nothing from the fragments, so that it also works where they cannot be carried. */
-        if (b->t->which != OPERATION_OVERWRITE) TRY_RETURN(carry_fragments(b, err));
+        b->carries_bytes = can_carry_bytes(b);
+        if (b->t->which != OPERATION_OVERWRITE && !b->carries_bytes) TRY_RETURN(carry_fragments(b, err));
     }
     if (b->t->which == OPERATION_RESTORE) tag = b->out.tag;
     b->next_fragment = next_fragment_id(b->source);
@@ -757,7 +786,19 @@ static pennon_status build_message(struct building *b, const char *txn_name, pen
     b->out.tag = b->t->tag.size > 0 ? b->t->tag : tag;
     TRY_RETURN(build_operation(b, err));
     TRY_RETURN(finish_fragments(b, err));
+    if (b->carries_bytes) {
+        const struct snapshot *s = b->source;
+        ASSERT(b->n == 0 || b->list[0].id > s->fragments[s->n_fragments - 1].id);
+        ASSERT(s->manifest.n_fragment_bytes == s->n_fragments);
+        b->out.fragment_bytes = s->manifest.fragment_bytes;
+        b->out.n_fragment_bytes = s->n_fragments;
+    }
     manifest_set_flags(&b->out, b->stable);
+    for (size_t i = 0; b->carries_bytes && i < b->source->n_fragments; i++) {
+        if (b->source->fragments[i].deletion == NULL) continue;
+        b->out.reader_feature_flags |= FLAG_DELETIONS;
+        b->out.writer_feature_flags |= FLAG_DELETIONS;
+    }
     return PENNON_OK;
 }
 

@@ -35,6 +35,8 @@ pennon_status manifest_stamp(struct arena *a, struct manifest_message *m, uint64
     m->data_format = format;
     m->transaction_file = bytes_str(txn_name);
     m->has_index_section = m->has_transaction_section = m->has_transaction_section_new = false;
+    m->fragment_bytes = NULL;
+    m->n_fragment_bytes = 0;
     return PENNON_OK;
 }
 
@@ -87,7 +89,7 @@ pennon_status manifest_file_make(struct mem *mem, struct manifest_message *m, st
     m->has_transaction_section = transaction.size > 0;
     if (m->has_index_section) TRY(put_section(&file, index_section, &m->index_section, err));
     if (m->has_transaction_section) TRY(put_section(&file, transaction, &m->transaction_section, err));
-    TRY(wire_encode(&manifest_table, m, &message, err));
+    TRY(wire_encode(&manifest_carry_table, m, &message, err));
     TRY(put_section(&file, bytes_of(message.data, message.size), &position, err));
     TRY(put_footer(&file, position, err));
     TRY_NEW(*out, block_from_buf(&file, err));

@@ -81,8 +81,8 @@ pennon_status read_tag(const struct call *c, const struct table_location *at, co
 
 /* ---- manifest files (manifest_write.c) ---- */
 
-/* What every new version has of its own: number, time, writer, storage version, name of the transaction file ("" = none). Sections and the tag's text are
- * cleared. */
+/* What every new version has of its own: number, time, writer, storage version, name of the transaction file ("" = none). Sections, the tag's text
+ * and fragments that are still bytes are cleared. */
 pennon_status manifest_stamp(struct arena *a, struct manifest_message *m, uint64_t version, uint32_t storage_version,
                              const char *txn_name, pennon_error *err) CHECKED;
 /* Feature flags, out of what the message holds and of the flags that it had before. */

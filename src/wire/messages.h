@@ -506,7 +506,8 @@ struct manifest_message {
     size_t n_fields;
     struct fragment_message *fragments;
     size_t n_fragments;
-    struct bytes *fragment_bytes; /* manifest_outline_table alone: the same as bytes, not yet decoded */
+    struct bytes *
+        fragment_bytes; /* manifest_outline_table: the same as bytes, not yet decoded; manifest_carry_table: those before `fragments` */
     size_t n_fragment_bytes;
     uint64_t version;
     uint64_t version_aux_data;
@@ -567,8 +568,8 @@ struct index_section_message {
     struct bytes unknown;
 };
 extern const struct wire_message data_file_table, deletion_file_table, external_file_table, fragment_table, writer_version_table,
-    data_format_table, base_path_table, manifest_table, manifest_outline_table, index_file_table, index_metadata_table,
-    index_section_table;
+    data_format_table, base_path_table, manifest_table, manifest_outline_table, manifest_carry_table, index_file_table,
+    index_metadata_table, index_section_table;
 
 /* ---- row ids ---- */
 

@@ -95,6 +95,12 @@ static const struct wire_field manifest_outline_fields[] = {
     MANIFEST_FIRST, WIRE_LIST(struct manifest_message, 2, WIRE_BYTES, fragment_bytes), MANIFEST_REST};
 WIRE_TABLE(manifest_outline_table, struct manifest_message, "Manifest", manifest_outline_fields);
 
+/* Only for encoding: fragments as they were read, then new ones. */
+static const struct wire_field manifest_carry_fields[] = {
+    MANIFEST_FIRST, WIRE_LIST(struct manifest_message, 2, WIRE_BYTES, fragment_bytes),
+    WIRE_SUBS(struct manifest_message, 2, fragments, &fragment_table), MANIFEST_REST};
+WIRE_TABLE(manifest_carry_table, struct manifest_message, "Manifest", manifest_carry_fields);
+
 static const struct wire_field index_file_fields[] = {
     F(struct index_file_message, 1, WIRE_BYTES, path),
     F(struct index_file_message, 2, WIRE_U64, size_bytes),
