@@ -267,7 +267,9 @@ static pennon_status load_changed(const struct snapshot *current, struct snapsho
 {
     for (size_t i = 0; i < made->n_fragments; i++) {
         const struct fragment *f = &made->fragments[i];
-        const struct fragment *old = current != NULL ? snapshot_find_fragment(current, f->id) : NULL;
+        const struct fragment *old = current != NULL && i < current->n_fragments ? &current->fragments[i] : NULL;
+        /* Mostly it stands where it stood. */
+        if (current != NULL && (old == NULL || old->id != f->id)) old = snapshot_find_fragment(current, f->id);
         if (old == NULL || !bytes_equal(old->raw, f->raw)) TRY_RETURN(fragment_load(made, f, err));
     }
     return PENNON_OK;
