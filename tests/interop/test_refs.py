@@ -391,7 +391,9 @@ def test_shallow_clones_are_shared(sides, source, tmp_path, who, maker, stable):
         shutil.rmtree(again, ignore_errors=True)
         side.clone(to, again, deep=False, version=6)
         assert official.values(again) == ours.values(again) == want
-        assert pennon.findings(again) == ""
+        found = pennon.findings(again)
+        # Official looks for the indices of a clone's clone in the clone, where they are not.
+        assert found == "" or (side is official and found.startswith("the folder of index") and "1 finding" in found)
     shutil.rmtree(again)
     ours.clone(to, again, deep=False)
     # Official's own clones of clones lose their indices here.
