@@ -439,7 +439,9 @@ static void test_limits_budget__of_the_runtime(void **state)
     size_t bad = 0;
     for (size_t k = 0; k < ARRAY_LEN(kinds); k++) {
         for (size_t v = 0; v < ARRAY_LEN(versions); v++) {
-            if (all || v == k % 3) bad += !write_and_scan(&kinds[k], versions[v], budget, budget, (uint64_t)256 << 10, 4);
+            /* Under a sanitizer a part: only the accounting is looked at, and all takes minutes. */
+            if (all || (v == k % 3 && (RESIDENT || k % 4 == 0)))
+                bad += !write_and_scan(&kinds[k], versions[v], budget, budget, (uint64_t)256 << 10, 4);
         }
     }
     assert_int_equal(bad, 0);
@@ -453,6 +455,7 @@ static void test_limits_budget__of_one_call(void **state)
     size_t bad = 0;
     for (size_t k = 0; k < ARRAY_LEN(kinds); k++) {
         const char *version = versions[(k + 1) % 3];
+        if (!RESIDENT && k % 4 != 1) continue;
         if (is_long() || strstr(kinds[k].name, "text") || strstr(kinds[k].name, "empty") || strstr(kinds[k].name, "long"))
             bad += !write_and_scan(&kinds[k], version, 4 * MIB, 512 * MIB, 40 * MIB, 8);
     }
