@@ -110,7 +110,8 @@ enum fault_kind {
     FAULT_POWER_LOSS, /* this and every later call fails; fault_crash then drops what was not synced */
     FAULT_ENOSPC,
     FAULT_EMFILE,
-    FAULT_READ_ONLY
+    FAULT_READ_ONLY,
+    FAULT_LATE_LISTING /* the object that the call puts is in no listing until the next plan */
 };
 enum fault_call { FAULT_ON_ANY, FAULT_ON_READ, FAULT_ON_HEAD, FAULT_ON_PUT, FAULT_ON_LIST, FAULT_ON_REMOVE, FAULT_ON_WRITER };
 

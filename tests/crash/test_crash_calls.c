@@ -1,0 +1,117 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/* Every operation under a fault at every call of its store. Whatever happens, the dataset afterwards has the old or the new state, verify finds nothing,
+ * and the operation works a second time; what said OK with full durability survives a power loss. The number of points is printed.
+ *
+ * With a sanitizer every seventh point is taken; PENNON_LONG=1 takes all. */
+#include "crash_operations.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SLOW true
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SLOW true
+#endif
+#endif
+#ifndef SLOW
+#define SLOW false
+#endif
+
+#define SEEDS 3
+
+static pennon_status make_fault(pennon_runtime *rt, void **out, pennon_error *err)
+{
+    pennon_store *s = NULL;
+    TRY_RETURN(fault_store_new(runtime_base_mem(rt), &s, err));
+    s->scheme = "memory"; /* base paths name it by this scheme */
+    *out = s;
+    return PENNON_OK;
+}
+
+static void begin(struct world *w, const struct operation *o)
+{
+    world_begin(w, RUNTIME_SLOT_MEMORY_STORE, make_fault, "memory://w", "w");
+    o->prepare(w);
+}
+
+static void no_faults(struct world *w)
+{
+    static const struct fault_plan none = {.on = FAULT_ON_ANY, .nth = UINT64_MAX};
+    fault_store_plan(w->store, &none);
+}
+
+/* The old and the new state, and the calls in between. */
+static uint64_t learn(const struct operation *o, struct state *old, struct state *new)
+{
+    struct world w;
+    begin(&w, o);
+    state_read(&w, old);
+    world_end(&w);
+    begin(&w, o);
+    no_faults(&w);
+    world_ok(&w, o->run(&w), o->name);
+    uint64_t calls = fault_store_calls(w.store);
+    state_read(&w, new);
+    assert_false(state_equal(old, new));
+    world_end(&w);
+    return calls;
+}
+
+static const struct {
+    enum fault_kind kind;
+    const char *name;
+} kinds[] = {{FAULT_FAIL, "failure"},       {FAULT_TORN_WRITE, "torn write"}, {FAULT_LOST_REPLY, "lost reply"},
+             {FAULT_ENOSPC, "no space"},    {FAULT_POWER_LOSS, "power loss"}, {FAULT_LATE_LISTING, "late listing"}};
+
+static void one_point(const struct operation *o, const struct state *old, const struct state *new, size_t k, uint64_t call,
+                      uint64_t seed)
+{
+    struct world w;
+    char where[160];
+    begin(&w, o);
+    (void)snprintf(where, sizeof where, "%s, %s at call %" PRIu64 ", seed %" PRIu64, o->name, kinds[k].name, call, seed);
+    w.where = where;
+    struct fault_plan plan = {.kind = kinds[k].kind, .on = FAULT_ON_ANY, .nth = call, .seed = seed};
+    fault_store_plan(w.store, &plan);
+    pennon_status st = o->run(&w);
+    if (kinds[k].kind == FAULT_POWER_LOSS) {
+        fault_store_restart(w.store, seed * 1000 + call);
+    } else {
+        no_faults(&w);
+    }
+    check_outcome(&w, o, old, new, st == PENNON_OK);
+    world_end(&w);
+}
+
+static void test_crash_calls__every_call(void **state)
+{
+    UNUSED(state);
+    static struct state old, new;
+    const char *only = getenv("PENNON_ONLY");
+    uint64_t stride = SLOW && !getenv("PENNON_LONG") ? 7 : 1, total = 0;
+    for (size_t i = 0; i < ARRAY_LEN(operations); i++) {
+        const struct operation *o = &operations[i];
+        if (only && strcmp(only, o->name) != 0) continue;
+        uint64_t calls = learn(o, &old, &new), points = 0, number = 0;
+        for (size_t k = 0; k < ARRAY_LEN(kinds); k++) {
+            bool loss = kinds[k].kind == FAULT_POWER_LOSS;
+            /* A power loss also after the last call, when everything is said and done. */
+            for (uint64_t call = 0; call < calls + loss; call++) {
+                for (uint64_t seed = 0; seed < (loss ? SEEDS : 1); seed++) {
+                    if (number++ % stride != 0) continue;
+                    one_point(o, &old, &new, k, call, seed);
+                    points++;
+                }
+            }
+        }
+        print_message("%s: %" PRIu64 " calls, %" PRIu64 " points\n", o->name, calls, points);
+        assert_true(points > 0);
+        total += points;
+    }
+    print_message("fault store: %" PRIu64 " points\n", total);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_crash_calls__every_call)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
