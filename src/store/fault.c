@@ -301,6 +301,18 @@ static pennon_status fault_remove(void *self, const char *path, pennon_error *er
     return st;
 }
 
+static pennon_status fault_sync_removals(void *self, const char *path, pennon_error *err)
+{
+    struct fault *f = self;
+    enum verdict v;
+    (void)pthread_mutex_lock(&f->lock);
+    pennon_status st = judge(f, FAULT_ON_WRITER, path, &v, err);
+    if (st == PENNON_OK && v != TORN) sync_removals(f, path);
+    st = put_reply(f, v == GO_UNLISTED ? GO : v, path, st, err);
+    (void)pthread_mutex_unlock(&f->lock);
+    return st;
+}
+
 static pennon_status fault_copy(void *self, const char *from, const char *to, pennon_error *err)
 {
     struct fault *f = self;
@@ -406,6 +418,7 @@ pennon_status fault_store_new(struct mem *m, pennon_store **out, pennon_error *e
                                                .writer_write = fault_writer_write,
                                                .writer_finish = fault_writer_finish,
                                                .writer_abort = fault_writer_abort,
+                                               .sync_removals = fault_sync_removals,
                                                .free = fault_free,
                                                .ordered_listing = false,
                                                .block_size = 4096,

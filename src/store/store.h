@@ -45,6 +45,8 @@ pennon_status store_put(const struct call *c, pennon_store *s, const char *path,
 pennon_status store_list(const struct call *c, pennon_store *s, const char *prefix, bool recursive, pennon_list_fn fn, void *ctx,
                          pennon_error *err) CHECKED;
 pennon_status store_delete(const struct call *c, pennon_store *s, const char *path, pennon_error *err) CHECKED;
+/* With full durability: what was removed from the folder of the path stays removed after a power loss. */
+pennon_status store_sync_removals(const struct call *c, pennon_store *s, const char *path, pennon_error *err) CHECKED;
 pennon_status store_copy(const struct call *c, pennon_store *s, const char *from, const char *to, pennon_error *err) CHECKED;
 /* Where objects lie in folders: remove the empty ones below `path` and at it, then those above it whose paths have more than `keep` bytes. Best effort;
  * objects stay. */

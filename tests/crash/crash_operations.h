@@ -6,12 +6,14 @@
 #include "crash_world.h"
 #include "table/commit_private.h"
 
+/* ONE_STEP: the old state or the new one. REMOVES: versions go one by one, so states in between are right. COMMITS_AND_REMOVES: done is when all of the new
+ * state is there, what is to be removed may be left. TWO_FILES: between them there is a branch without a version. */
 struct operation {
     const char *name;
     void (*prepare)(struct world *w);
     pennon_status (*run)(struct world *w); /* the error is in w->err */
     pennon_status again;                   /* a second time, when the first one did it */
-    bool steps; /* not one step: versions go one by one, so a state between old and new is right */
+    enum { ONE_STEP, REMOVES, COMMITS_AND_REMOVES, TWO_FILES } steps;
 };
 
 /* ---- rows and writes ---- */
@@ -182,9 +184,8 @@ static inline pennon_status run_tag_delete(struct world *w)
 static inline pennon_status run_branch_create(struct world *w)
 {
     pennon_status st = branch_new(w, false);
-    /* What an interrupted creation left is in the way until it is asked to go; a branch that is there is another kind. */
-    if (st == PENNON_ALREADY_EXISTS && strcmp(w->err.kind, "DatasetAlreadyExists") == 0) st = branch_new(w, true);
-    return st;
+    /* What an interrupted creation left is in the way until it is asked to go; a branch that is there stays. */
+    return st == PENNON_ALREADY_EXISTS ? branch_new(w, true) : st;
 }
 static inline pennon_status run_branch_delete(struct world *w)
 {
@@ -231,7 +232,8 @@ static inline pennon_status delete_rows(struct world *w, uint32_t row)
     o.knows_rows = true;
     o.affected_rows = &address;
     o.n_affected_rows = 1;
-    st = id_set_add(&set, row, &w->err);
+    st = fragment_load(s, &s->fragments[0], &w->err);
+    if (st == PENNON_OK) st = id_set_add(&set, row, &w->err);
     if (st == PENNON_OK) st = deletion_file_write(&w->c, &s->at, 0, s->version, &set, &gone, &path, &w->err);
     if (st == PENNON_OK) st = transaction_new(w->c.mem, OPERATION_DELETE, s->version, &t, &w->err);
     if (st == PENNON_OK) {
@@ -341,54 +343,76 @@ static inline pennon_status run_appender(struct world *w)
 }
 
 static const struct operation operations[] = {
-    {"create", prepare_nothing, run_create, PENNON_ALREADY_EXISTS, false},
-    {"append", prepare_one, run_append, PENNON_OK, false},
-    {"overwrite", prepare_one, run_overwrite, PENNON_OK, false},
-    {"config", prepare_one, run_config, PENNON_OK, false},
-    {"restore", prepare_two, run_restore, PENNON_OK, false},
-    {"tag create", prepare_two, run_tag_create, PENNON_ALREADY_EXISTS, false},
-    {"tag update", prepare_tag, run_tag_update, PENNON_OK, false},
-    {"tag delete", prepare_tag, run_tag_delete, PENNON_NOT_FOUND, false},
-    {"branch create", prepare_two, run_branch_create, PENNON_ALREADY_EXISTS, false},
-    {"branch delete", prepare_branch, run_branch_delete, PENNON_NOT_FOUND, false},
-    {"shallow clone", prepare_two, run_clone_shallow, PENNON_ALREADY_EXISTS, false},
-    {"deep clone", prepare_two, run_clone_deep, PENNON_ALREADY_EXISTS, false},
-    {"delete, rebased", prepare_deleted, run_delete, PENNON_CONFLICT, false},
-    {"base paths", prepare_one, run_bases, PENNON_INVALID_ARGUMENT, false},
-    {"detached", prepare_one, run_detached, PENNON_OK, false},
-    {"batch", prepare_one, run_batch, PENNON_OK, false},
-    {"cleanup", prepare_four, run_cleanup, PENNON_OK, true},
-    {"auto cleanup", prepare_auto_cleanup, run_append, PENNON_OK, true},
-    {"appender", prepare_one, run_appender, PENNON_OK, false},
+    {"create", prepare_nothing, run_create, PENNON_ALREADY_EXISTS, ONE_STEP},
+    {"append", prepare_one, run_append, PENNON_OK, ONE_STEP},
+    {"overwrite", prepare_one, run_overwrite, PENNON_OK, ONE_STEP},
+    {"config", prepare_one, run_config, PENNON_OK, ONE_STEP},
+    {"restore", prepare_two, run_restore, PENNON_OK, ONE_STEP},
+    {"tag create", prepare_two, run_tag_create, PENNON_ALREADY_EXISTS, ONE_STEP},
+    {"tag update", prepare_tag, run_tag_update, PENNON_OK, ONE_STEP},
+    {"tag delete", prepare_tag, run_tag_delete, PENNON_NOT_FOUND, ONE_STEP},
+    {"branch create", prepare_two, run_branch_create, PENNON_ALREADY_EXISTS, TWO_FILES},
+    {"branch delete", prepare_branch, run_branch_delete, PENNON_NOT_FOUND, ONE_STEP},
+    {"shallow clone", prepare_two, run_clone_shallow, PENNON_ALREADY_EXISTS, ONE_STEP},
+    {"deep clone", prepare_two, run_clone_deep, PENNON_ALREADY_EXISTS, ONE_STEP},
+    {"delete, rebased", prepare_deleted, run_delete, PENNON_CONFLICT, ONE_STEP},
+    {"base paths", prepare_one, run_bases, PENNON_INVALID_ARGUMENT, ONE_STEP},
+    {"detached", prepare_one, run_detached, PENNON_OK, ONE_STEP},
+    {"batch", prepare_one, run_batch, PENNON_OK, ONE_STEP},
+    {"cleanup", prepare_four, run_cleanup, PENNON_OK, REMOVES},
+    {"auto cleanup", prepare_auto_cleanup, run_append, PENNON_OK, COMMITS_AND_REMOVES},
+    {"appender", prepare_one, run_appender, PENNON_OK, ONE_STEP},
 };
 
-/* What a caller may find: the old state or the new one, or of operations in steps one between. Then a clean dataset, on which the operation works. `done`:
- * it said OK, so the state has to be the new one. */
+/* Is this state one that the operation may leave? */
+static inline bool is_allowed(const struct operation *o, const struct state *now, const struct state *old, const struct state *new,
+                              bool done)
+{
+    struct state whole = *now;
+    if (state_equal(now, new)) return true;
+    switch (o->steps) {
+    case REMOVES: return !done && state_between(now, old, new);
+    case COMMITS_AND_REMOVES:
+        if (state_equal(now, old)) return !done;
+        for (size_t i = 0; i < new->n; i++)
+            if (!state_has(now, new->lines[i])) return false;
+        return state_between(now, old, new);
+    case TWO_FILES:
+        state_drop(&whole, HALF_BRANCH);
+        return !done && state_equal(&whole, old);
+    default: return !done && state_equal(now, old);
+    }
+}
+
+static inline void assert_clean(struct world *w, bool half, const char *when)
+{
+    if (!verify_clean(w, w->table, half) || !verify_clean(w, w->clone, false)) fail_msg("%s: %snot clean", w->where, when);
+}
+
+/* What a caller may find, with a clean dataset, on which the operation works. `done`: it said OK, so the state has to be the new one. */
 static inline void check_outcome(struct world *w, const struct operation *o, const struct state *old, const struct state *new,
                                  bool done)
 {
     static const struct state none;
     struct state now = none, then = none;
     state_read(w, &now);
-    bool is_new = state_equal(&now, new), is_old = state_equal(&now, old);
-    if (!is_new && (done || !(is_old || (o->steps && state_between(&now, old, new))))) {
+    if (!is_allowed(o, &now, old, new, done)) {
         state_print("old", old);
         state_print("new", new);
         state_print("now", &now);
         fail_msg("%s: %s", w->where, done ? "it said OK, and is not there" : "neither the old state nor the new one");
     }
-    if (!verify_clean(w, w->table) || !verify_clean(w, w->clone)) fail_msg("%s: not clean", w->where);
+    assert_clean(w, state_has(&now, HALF_BRANCH), "");
+    bool is_new = state_equal(&now, new), committed = is_new || (o->steps == COMMITS_AND_REMOVES && !state_equal(&now, old));
     pennon_status st = o->run(w), want = is_new ? o->again : PENNON_OK;
-    if (st != want)
-        fail_msg("%s: a second time: %s: %s", w->where, pennon_status_name(st), st ? w->err.message : "-");
-    if (!is_old) return;
+    if (st != want) fail_msg("%s: a second time: %s: %s", w->where, pennon_status_name(st), st ? w->err.message : "-");
     state_read(w, &then);
-    if (!state_equal(&then, new)) {
+    if (!committed && !state_equal(&then, new)) {
         state_print("new", new);
         state_print("then", &then);
         fail_msg("%s: a second time gives another state", w->where);
     }
-    if (!verify_clean(w, w->table) || !verify_clean(w, w->clone)) fail_msg("%s: a second time: not clean", w->where);
+    assert_clean(w, false, "a second time: ");
 }
 
 #endif
