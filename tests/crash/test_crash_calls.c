@@ -5,17 +5,6 @@
  * With a sanitizer every seventh point is taken; PENNON_LONG=1 takes all. */
 #include "crash_operations.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SLOW true
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SLOW true
-#endif
-#endif
-#ifndef SLOW
-#define SLOW false
-#endif
-
 #define SEEDS 3
 
 static pennon_status make_fault(pennon_runtime *rt, void **out, pennon_error *err)
