@@ -6,14 +6,14 @@
 #include "crash_world.h"
 #include "table/commit_private.h"
 
-/* ONE_STEP: the old state or the new one. REMOVES: versions go one by one, so states in between are right. COMMITS_AND_REMOVES: done is when all of the new
+/* ONE_STEP: the old state or the new one, and only COMMIT_UNKNOWN leaves open which. UNSURE: the same, and any failure leaves it open. REMOVES: versions go one by one, so states in between are right. COMMITS_AND_REMOVES: done is when all of the new
  * state is there, what is to be removed may be left. TWO_FILES: between them there is a branch without a version. */
 struct operation {
     const char *name;
     void (*prepare)(struct world *w);
     pennon_status (*run)(struct world *w); /* the error is in w->err */
     pennon_status again;                   /* a second time, when the first one did it */
-    enum { ONE_STEP, REMOVES, COMMITS_AND_REMOVES, TWO_FILES } steps;
+    enum { ONE_STEP, UNSURE, REMOVES, COMMITS_AND_REMOVES, TWO_FILES } steps;
 };
 
 /* ---- rows and writes ---- */
@@ -232,6 +232,7 @@ static inline pennon_status delete_rows(struct world *w, uint32_t row)
     o.knows_rows = true;
     o.affected_rows = &address;
     o.n_affected_rows = 1;
+    o.max_retries = 3;
     st = fragment_load(s, &s->fragments[0], &w->err);
     if (st == PENNON_OK) st = id_set_add(&set, row, &w->err);
     if (st == PENNON_OK) st = deletion_file_write(&w->c, &s->at, 0, s->version, &set, &gone, &path, &w->err);
@@ -348,11 +349,11 @@ static const struct operation operations[] = {
     {"overwrite", prepare_one, run_overwrite, PENNON_OK, ONE_STEP},
     {"config", prepare_one, run_config, PENNON_OK, ONE_STEP},
     {"restore", prepare_two, run_restore, PENNON_OK, ONE_STEP},
-    {"tag create", prepare_two, run_tag_create, PENNON_ALREADY_EXISTS, ONE_STEP},
-    {"tag update", prepare_tag, run_tag_update, PENNON_OK, ONE_STEP},
-    {"tag delete", prepare_tag, run_tag_delete, PENNON_NOT_FOUND, ONE_STEP},
+    {"tag create", prepare_two, run_tag_create, PENNON_ALREADY_EXISTS, UNSURE},
+    {"tag update", prepare_tag, run_tag_update, PENNON_OK, UNSURE},
+    {"tag delete", prepare_tag, run_tag_delete, PENNON_NOT_FOUND, UNSURE},
     {"branch create", prepare_two, run_branch_create, PENNON_ALREADY_EXISTS, TWO_FILES},
-    {"branch delete", prepare_branch, run_branch_delete, PENNON_NOT_FOUND, ONE_STEP},
+    {"branch delete", prepare_branch, run_branch_delete, PENNON_NOT_FOUND, UNSURE},
     {"shallow clone", prepare_two, run_clone_shallow, PENNON_ALREADY_EXISTS, ONE_STEP},
     {"deep clone", prepare_two, run_clone_deep, PENNON_ALREADY_EXISTS, ONE_STEP},
     {"delete, rebased", prepare_deleted, run_delete, PENNON_CONFLICT, ONE_STEP},
@@ -377,9 +378,7 @@ static inline bool is_allowed(const struct operation *o, const struct state *now
         for (size_t i = 0; i < new->n; i++)
             if (!state_has(now, new->lines[i])) return false;
         return state_between(now, old, new);
-    case TWO_FILES:
-        state_drop(&whole, HALF_BRANCH);
-        return !done && state_equal(&whole, old);
+    case TWO_FILES: state_drop(&whole, HALF_BRANCH); return !done && state_equal(&whole, old);
     default: return !done && state_equal(now, old);
     }
 }
@@ -389,10 +388,11 @@ static inline void assert_clean(struct world *w, bool half, const char *when)
     if (!verify_clean(w, w->table, half) || !verify_clean(w, w->clone, false)) fail_msg("%s: %snot clean", w->where, when);
 }
 
-/* What a caller may find, with a clean dataset, on which the operation works. `done`: it said OK, so the state has to be the new one. */
+/* What a caller may find, with a clean dataset, on which the operation works. `said`: the status; after OK the state has to be the new one. */
 static inline void check_outcome(struct world *w, const struct operation *o, const struct state *old, const struct state *new,
-                                 bool done)
+                                 pennon_status said)
 {
+    const bool done = said == PENNON_OK;
     static const struct state none;
     struct state now = none, then = none;
     state_read(w, &now);
@@ -404,6 +404,8 @@ static inline void check_outcome(struct world *w, const struct operation *o, con
     }
     assert_clean(w, state_has(&now, HALF_BRANCH), "");
     bool is_new = state_equal(&now, new), committed = is_new || (o->steps == COMMITS_AND_REMOVES && !state_equal(&now, old));
+    if (is_new && o->steps != UNSURE && o->steps != REMOVES && !done && said != PENNON_COMMIT_UNKNOWN)
+        fail_msg("%s: it said %s, and is there", w->where, pennon_status_name(said));
     pennon_status st = o->run(w), want = is_new ? o->again : PENNON_OK;
     if (st != want) fail_msg("%s: a second time: %s: %s", w->where, pennon_status_name(st), st ? w->err.message : "-");
     state_read(w, &then);

@@ -47,12 +47,12 @@ struct world {
     pennon_runtime *runtime;
     pennon_call call;
     pennon_error err;
-    struct call c;       /* a running call, for the inside of the library */
-    pennon_store *store; /* of the runtime */
-    char table[128], clone[128];   /* URIs */
-    char folder[128];              /* of the table in the store */
-    const char *where;             /* what is being tested, for messages */
-    bool quiet;                    /* a finding is expected */
+    struct call c;               /* a running call, for the inside of the library */
+    pennon_store *store;         /* of the runtime */
+    char table[128], clone[128]; /* URIs */
+    char folder[128];            /* of the table in the store */
+    const char *where;           /* what is being tested, for messages */
+    bool quiet;                  /* a finding is expected */
 };
 
 /* A runtime whose store of `slot` is the one that `make` gives; tables lie below `root`, a URI, which is `folder` in the store. */

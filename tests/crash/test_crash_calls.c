@@ -5,7 +5,7 @@
  * With a sanitizer every seventh point is taken; PENNON_LONG=1 takes all. */
 #include "crash_operations.h"
 
-#define SEEDS 3
+#define SEEDS 8
 
 static pennon_status make_fault(pennon_runtime *rt, void **out, pennon_error *err)
 {
@@ -47,9 +47,21 @@ static uint64_t learn(const struct operation *o, struct state *old, struct state
 
 static const struct {
     enum fault_kind kind;
+    uint32_t times;
     const char *name;
-} kinds[] = {{FAULT_FAIL, "failure"},       {FAULT_TORN_WRITE, "torn write"}, {FAULT_LOST_REPLY, "lost reply"},
-             {FAULT_ENOSPC, "no space"},    {FAULT_POWER_LOSS, "power loss"}, {FAULT_LATE_LISTING, "late listing"}};
+} kinds[] = {{FAULT_FAIL, 1, "failure"},
+             {FAULT_FAIL, UINT32_MAX, "failure from here on"},
+             {FAULT_TORN_WRITE, 1, "torn write"},
+             {FAULT_LOST_REPLY, 1, "lost reply"},
+             {FAULT_LOST_REPLY, UINT32_MAX, "lost replies from here on"},
+             {FAULT_ENOSPC, 1, "no space"},
+             {FAULT_ENOSPC, UINT32_MAX, "no space from here on"},
+             {FAULT_EMFILE, 1, "too many files"},
+             {FAULT_READ_ONLY, UINT32_MAX, "read only from here on"},
+             {FAULT_SHORT_READ, 1, "short read"},
+             {FAULT_LATE_LISTING, 1, "late listing"},
+             {FAULT_LATE_LISTING, UINT32_MAX, "late listings from here on"},
+             {FAULT_POWER_LOSS, 1, "power loss"}};
 
 static void one_point(const struct operation *o, const struct state *old, const struct state *new, size_t k, uint64_t call,
                       uint64_t seed)
@@ -59,7 +71,7 @@ static void one_point(const struct operation *o, const struct state *old, const 
     begin(&w, o);
     (void)snprintf(where, sizeof where, "%s, %s at call %" PRIu64 ", seed %" PRIu64, o->name, kinds[k].name, call, seed);
     w.where = where;
-    struct fault_plan plan = {.kind = kinds[k].kind, .on = FAULT_ON_ANY, .nth = call, .seed = seed};
+    struct fault_plan plan = {.kind = kinds[k].kind, .on = FAULT_ON_ANY, .nth = call, .times = kinds[k].times, .seed = seed};
     fault_store_plan(w.store, &plan);
     pennon_status st = o->run(&w);
     if (kinds[k].kind == FAULT_POWER_LOSS) {
@@ -67,7 +79,7 @@ static void one_point(const struct operation *o, const struct state *old, const 
     } else {
         no_faults(&w);
     }
-    check_outcome(&w, o, old, new, st == PENNON_OK);
+    check_outcome(&w, o, old, new, st);
     world_end(&w);
 }
 
@@ -99,8 +111,58 @@ static void test_crash_calls__every_call(void **state)
     print_message("fault store: %" PRIu64 " points\n", total);
 }
 
+/* ---- what another writer put, and listings do not have yet ---- */
+
+static bool commits_to_main(const struct operation *o)
+{
+    static const char *const names[] = {"append",          "overwrite",  "config", "restore",
+                                        "delete, rebased", "base paths", "batch",  "appender"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (strcmp(o->name, names[i]) == 0) return true;
+    return false;
+}
+
+/* The preparation with what it puts from a call on in no listing. */
+static uint64_t begin_late(struct world *w, const struct operation *o, uint64_t from)
+{
+    world_begin(w, RUNTIME_SLOT_MEMORY_STORE, make_fault, "memory://w", "w");
+    struct fault_plan plan = {.kind = FAULT_LATE_LISTING, .on = FAULT_ON_ANY, .nth = from, .times = UINT32_MAX};
+    fault_store_plan(w->store, &plan);
+    o->prepare(w);
+    return fault_store_calls(w->store);
+}
+
+/* The newest version is the late one: a commit on top of the one before must not take its place. */
+static void test_crash_calls__late_versions(void **state)
+{
+    UNUSED(state);
+    static struct state old, new;
+    uint64_t total = 0;
+    for (size_t i = 0; i < ARRAY_LEN(operations); i++) {
+        const struct operation *o = &operations[i];
+        struct world w;
+        if (!commits_to_main(o)) continue;
+        (void)learn(o, &old, &new);
+        uint64_t calls = begin_late(&w, o, UINT64_MAX);
+        world_end(&w);
+        for (uint64_t behind = 1; behind <= 8; behind++, total++) {
+            char where[160];
+            (void)begin_late(&w, o, calls - behind);
+            (void)snprintf(where, sizeof where, "%s, late from the last call but %" PRIu64 " on", o->name, behind - 1);
+            w.where = where;
+            pennon_status st = o->run(&w);
+            no_faults(&w);
+            check_outcome(&w, o, &old, &new, st);
+            print_message("%s: %s\n", where, pennon_status_name(st));
+            world_end(&w);
+        }
+    }
+    print_message("late versions: %" PRIu64 " points\n", total);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_crash_calls__every_call)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_crash_calls__late_versions),
+                                       cmocka_unit_test(test_crash_calls__every_call)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

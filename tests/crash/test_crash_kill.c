@@ -225,7 +225,7 @@ static bool one_point(const struct operation *o, const struct state *old, const 
     if (!killed && !done) fail_msg("%s: the child ended with %d", where, status);
     begin(&w);
     w.where = where;
-    check_outcome(&w, o, old, new, done);
+    check_outcome(&w, o, old, new, done ? PENNON_OK : PENNON_COMMIT_UNKNOWN);
     world_end(&w);
     folder_remove();
     return killed;
