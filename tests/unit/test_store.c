@@ -217,6 +217,7 @@ static void test_store_all__removals_are_synced(void **state)
         struct fixture f;
         setup(&f);
         all_stores[i](&f);
+        f.c.durability = PENNON_DURABILITY_FULL;
         assert_int_equal(put(&f, "a/b/c", "hello", PENNON_PUT_SYNC), PENNON_OK);
         assert_int_equal(store_delete(&f.c, f.store, "a/b/c", &f.err), PENNON_OK);
         assert_int_equal(store_sync_removals(&f.c, f.store, "a/b/c", &f.err), PENNON_OK);
@@ -237,6 +238,7 @@ static void test_store_fault__removals_come_back_unless_synced(void **state)
         pennon_object_info info;
         setup(&f);
         open_fault(&f);
+        f.c.durability = PENNON_DURABILITY_FULL;
         assert_int_equal(put(&f, "kept/a", "1", PENNON_PUT_SYNC), PENNON_OK);
         assert_int_equal(put(&f, "synced/a", "1", PENNON_PUT_SYNC), PENNON_OK);
         assert_int_equal(store_delete(&f.c, f.store, "kept/a", &f.err), PENNON_OK);
