@@ -53,7 +53,7 @@ PENNON_EXPORT PENNON_CHECKED pennon_status pennon_tag_create(pennon_dataset *ds,
  * meanwhile). */
 PENNON_EXPORT PENNON_CHECKED pennon_status pennon_tag_update(pennon_dataset *ds, const char *name, const pennon_ref *ref,
                                                              const pennon_tag_options *options, pennon_error *err);
-/* NOT_FOUND (kind RefNotFound). The version stays. */
+/* NOT_FOUND (kind RefNotFound). The version stays. After IO the tag may be gone, or come back after a power loss; the call may be repeated. */
 PENNON_EXPORT PENNON_CHECKED pennon_status pennon_tag_delete(pennon_dataset *ds, const char *name, const pennon_call *call,
                                                              pennon_error *err);
 /* Replace the whole metadata; NULL or n = 0 clears it. Times stay. NOT_FOUND, CONFLICT. */

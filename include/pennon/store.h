@@ -79,6 +79,8 @@ typedef struct pennon_store_vtable {
     /* Optional: did nothing in the folder of the object change since the object was put? false also where that is not known. Lets a hint of the latest
      * version be believed, where NULL means a listing. */
     bool (*is_last_change)(void *self, const char *path);
+    /* Optional: what was removed from the folder of the object stays removed after a power loss. NULL = removals are durable when they return. */
+    pennon_status (*sync_removals)(void *self, const char *path, pennon_error *err);
 } pennon_store_vtable;
 
 typedef struct pennon_store_options {

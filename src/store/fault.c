@@ -18,6 +18,7 @@ struct entry {
     struct block *durable;
     int64_t modified_ns;
     uint64_t serial;
+    bool unlisted; /* readable, but listings do not have it yet */
 };
 
 struct fault {
@@ -48,7 +49,7 @@ static uint64_t mix(uint64_t x)
 
 /* ---- the plan ---- */
 
-enum verdict { GO, GO_THEN_FAIL, TORN };
+enum verdict { GO, GO_THEN_FAIL, TORN, GO_UNLISTED };
 
 static pennon_status planned_failure(const struct fault *f, const char *path, pennon_error *err)
 {
@@ -82,6 +83,7 @@ static pennon_status judge(struct fault *f, enum fault_call what, const char *pa
     }
     case FAULT_LOST_REPLY: *v = GO_THEN_FAIL; return PENNON_OK;
     case FAULT_TORN_WRITE: *v = write ? TORN : GO; return write ? PENNON_OK : planned_failure(f, path, err);
+    case FAULT_LATE_LISTING: *v = what == FAULT_ON_PUT || what == FAULT_ON_WRITER ? GO_UNLISTED : GO; return PENNON_OK;
     case FAULT_SHORT_READ:
         if (what != FAULT_ON_READ) return PENNON_OK;
         break;
@@ -221,6 +223,14 @@ static pennon_status fault_head(void *self, const char *path, pennon_object_info
     return st;
 }
 
+/* What the caller of a put is told, and what listings have of it. */
+static pennon_status put_reply(struct fault *f, enum verdict v, const char *path, pennon_status st, pennon_error *err)
+{
+    size_t at;
+    if (st == PENNON_OK && v == GO_UNLISTED && find_entry(f, path, &at)) f->entries[at].unlisted = true;
+    return st != PENNON_OK || v == GO || v == GO_UNLISTED ? st : planned_failure(f, path, err);
+}
+
 /* Put, or a part of it, or it and then a failure. */
 static pennon_status put_judged(struct fault *f, enum fault_call what, const char *path, struct bytes body, uint32_t flags,
                                 pennon_error *err)
@@ -235,7 +245,7 @@ static pennon_status put_judged(struct fault *f, enum fault_call what, const cha
     /* Objects appear whole or not at all: a torn write never gets its name. */
     if (v != TORN) st = put_body(f, path, b, flags, err);
     block_release(b);
-    return st != PENNON_OK || v == GO ? st : planned_failure(f, path, err);
+    return put_reply(f, v, path, st, err);
 }
 
 static pennon_status fault_put(void *self, const char *path, const void *bytes, size_t size, uint32_t flags, pennon_error *err)
@@ -263,7 +273,7 @@ static pennon_status fault_list(void *self, const char *prefix, bool recursive, 
     /* Callbacks of the library do not call back into the store. */
     for (size_t i = 0; i < f->n && st == PENNON_OK; i++) {
         struct entry *e = &f->entries[i];
-        if (!e->current || !below(e->path, prefix, recursive)) continue;
+        if (!e->current || e->unlisted || !below(e->path, prefix, recursive)) continue;
         pennon_object_info info = {.path = e->path, .size = e->current->size, .modified_ns = e->modified_ns};
         (void)snprintf(info.etag, sizeof info.etag, "%" PRIx64, e->serial);
         if (!fn(ctx, &info)) break;
@@ -291,6 +301,18 @@ static pennon_status fault_remove(void *self, const char *path, pennon_error *er
     return st;
 }
 
+static pennon_status fault_sync_removals(void *self, const char *path, pennon_error *err)
+{
+    struct fault *f = self;
+    enum verdict v;
+    (void)pthread_mutex_lock(&f->lock);
+    pennon_status st = judge(f, FAULT_ON_WRITER, path, &v, err);
+    if (st == PENNON_OK && v != TORN) sync_removals(f, path);
+    st = put_reply(f, v == GO_UNLISTED ? GO : v, path, st, err);
+    (void)pthread_mutex_unlock(&f->lock);
+    return st;
+}
+
 static pennon_status fault_copy(void *self, const char *from, const char *to, pennon_error *err)
 {
     struct fault *f = self;
@@ -300,7 +322,8 @@ static pennon_status fault_copy(void *self, const char *from, const char *to, pe
     struct entry *e = st == PENNON_OK ? present(f, from, err) : NULL;
     if (e) {
         struct block *body = block_retain(e->current);
-        st = put_body(f, to, body, 0, err);
+        if (v != TORN) st = put_body(f, to, body, 0, err);
+        st = put_reply(f, v, to, st, err);
         block_release(body);
     } else if (st == PENNON_OK) {
         st = err->code;
@@ -321,7 +344,7 @@ static pennon_status fault_writer_open(void *self, const char *path, void **writ
     if (!w) return err->code;
     buf_init(&w->body, f->mem, BUF_NO_LIMIT);
     w->path = mem_strdup(f->mem, path, err);
-    if (!w->path || v != GO) {
+    if (!w->path || (v != GO && v != GO_UNLISTED)) {
         st = w->path ? planned_failure(f, path, err) : err->code;
         mem_free(f->mem, w->path);
         mem_free(f->mem, w);
@@ -342,7 +365,7 @@ static pennon_status fault_writer_write(void *self, void *writer, const void *by
     if (st != PENNON_OK) return st;
     if (v == TORN) size /= 2;
     TRY_RETURN(buf_append(&w->body, bytes, size, err));
-    return v == GO ? PENNON_OK : planned_failure(f, w->path, err);
+    return v == GO || v == GO_UNLISTED ? PENNON_OK : planned_failure(f, w->path, err);
 }
 
 static void fault_writer_abort(void *self, void *writer)
@@ -395,6 +418,7 @@ pennon_status fault_store_new(struct mem *m, pennon_store **out, pennon_error *e
                                                .writer_write = fault_writer_write,
                                                .writer_finish = fault_writer_finish,
                                                .writer_abort = fault_writer_abort,
+                                               .sync_removals = fault_sync_removals,
                                                .free = fault_free,
                                                .ordered_listing = false,
                                                .block_size = 4096,
@@ -415,6 +439,7 @@ void fault_store_plan(pennon_store *s, const struct fault_plan *plan)
     (void)pthread_mutex_lock(&f->lock);
     f->plan = *plan;
     f->calls = 0;
+    for (size_t i = 0; i < f->n; i++) f->entries[i].unlisted = false;
     (void)pthread_mutex_unlock(&f->lock);
 }
 

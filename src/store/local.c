@@ -455,6 +455,22 @@ static pennon_status sync_folder(const char *folder, pennon_error *err)
     return e == 0 || e == EINVAL ? PENNON_OK : error_set_errno(err, e, "folder '%s' cannot be synced", folder);
 }
 
+/* A folder that is gone has nothing that could come back, but its own name. */
+static pennon_status local_sync_removals(void *self, const char *path, pennon_error *err)
+{
+    struct local *l = self;
+    char *full = full_path(l, path, err);
+    if (!full) return err->code;
+    pennon_status st = PENNON_NOT_FOUND;
+    for (char *slash = strrchr(full, '/'); st == PENNON_NOT_FOUND && slash != NULL; slash = strrchr(full, '/')) {
+        *slash = '\0';
+        st = sync_folder(slash == full ? "/" : full, err);
+    }
+    if (st == PENNON_OK) pennon_error_clear(err);
+    mem_free(l->mem, full);
+    return st;
+}
+
 /* Make the folders of `full` (a path with at least one slash). Those that were made are synced at their parents on request. */
 static pennon_status make_folders(char *full, bool sync, pennon_error *err)
 {
@@ -730,6 +746,7 @@ pennon_status local_store_new(pennon_runtime *rt, const char *root, pennon_store
                                                .read_start = local_read_start,
                                                .head = local_head,
                                                .is_last_change = local_is_last_change,
+                                               .sync_removals = local_sync_removals,
                                                .put = local_put,
                                                .list = local_list,
                                                .remove = local_remove,

@@ -255,6 +255,13 @@ pennon_status store_delete(const struct call *c, pennon_store *s, const char *pa
     return at_path(s, s->vtable.remove(s->self, path, err), path, err);
 }
 
+pennon_status store_sync_removals(const struct call *c, pennon_store *s, const char *path, pennon_error *err)
+{
+    TRY_RETURN(store_path_check(path, err));
+    if (c->durability != PENNON_DURABILITY_FULL || s->vtable.sync_removals == NULL) return PENNON_OK;
+    return at_path(s, s->vtable.sync_removals(s->self, path, err), path, err);
+}
+
 void store_remove_empty_folders(pennon_store *s, const char *path, size_t keep)
 {
     pennon_error ignored;

@@ -45,6 +45,8 @@ pennon_status store_put(const struct call *c, pennon_store *s, const char *path,
 pennon_status store_list(const struct call *c, pennon_store *s, const char *prefix, bool recursive, pennon_list_fn fn, void *ctx,
                          pennon_error *err) CHECKED;
 pennon_status store_delete(const struct call *c, pennon_store *s, const char *path, pennon_error *err) CHECKED;
+/* With full durability: what was removed from the folder of the path stays removed after a power loss. */
+pennon_status store_sync_removals(const struct call *c, pennon_store *s, const char *path, pennon_error *err) CHECKED;
 pennon_status store_copy(const struct call *c, pennon_store *s, const char *from, const char *to, pennon_error *err) CHECKED;
 /* Where objects lie in folders: remove the empty ones below `path` and at it, then those above it whose paths have more than `keep` bytes. Best effort;
  * objects stay. */
@@ -110,7 +112,8 @@ enum fault_kind {
     FAULT_POWER_LOSS, /* this and every later call fails; fault_crash then drops what was not synced */
     FAULT_ENOSPC,
     FAULT_EMFILE,
-    FAULT_READ_ONLY
+    FAULT_READ_ONLY,
+    FAULT_LATE_LISTING /* the object that the call puts is in no listing until the next plan */
 };
 enum fault_call { FAULT_ON_ANY, FAULT_ON_READ, FAULT_ON_HEAD, FAULT_ON_PUT, FAULT_ON_LIST, FAULT_ON_REMOVE, FAULT_ON_WRITER };
 

@@ -399,6 +399,8 @@ pennon_status branch_delete(const struct call *c, const struct table_location *a
     }
     TRY(check_unused(c, at, branches, n, mine, name, err));
     TRY(remove_file(c, at, path, err));
+    /* Before anything of the folder goes: a branch that comes back after a power loss has to be whole. */
+    TRY(store_sync_removals(c, at->store, path, err));
     st = remove_folder(c, &place, name, branches, n, err);
 done:
     ref_entries_free(c->mem, branches, n);

@@ -310,6 +310,7 @@ pennon_status tag_delete(const struct call *c, const struct table_location *at, 
         (void)error_set(err, PENNON_NOT_FOUND, "the table '%.512s' has no tag '%.128s'", at->uri, name);
         st = error_kind(err, "RefNotFound");
     }
+    if (st == PENNON_OK) st = store_sync_removals(c, at->store, path, err);
 done:
     mem_free(c->mem, path);
     return st;

@@ -210,6 +210,48 @@ static void test_store_all__paths_that_leave_are_refused(void **state)
 
 /* ---- local files ---- */
 
+static void test_store_all__removals_are_synced(void **state)
+{
+    UNUSED(state);
+    for (size_t i = 0; i < ARRAY_LEN(all_stores); i++) {
+        struct fixture f;
+        setup(&f);
+        all_stores[i](&f);
+        f.c.durability = PENNON_DURABILITY_FULL;
+        assert_int_equal(put(&f, "a/b/c", "hello", PENNON_PUT_SYNC), PENNON_OK);
+        assert_int_equal(store_delete(&f.c, f.store, "a/b/c", &f.err), PENNON_OK);
+        assert_int_equal(store_sync_removals(&f.c, f.store, "a/b/c", &f.err), PENNON_OK);
+        /* The folder may be gone with the last of its objects. */
+        store_remove_empty_folders(f.store, "a/b", 0);
+        assert_int_equal(store_sync_removals(&f.c, f.store, "a/b/c", &f.err), PENNON_OK);
+        assert_int_equal(store_sync_removals(&f.c, f.store, "a/../c", &f.err), PENNON_INVALID_ARGUMENT);
+        teardown(&f);
+    }
+}
+
+static void test_store_fault__removals_come_back_unless_synced(void **state)
+{
+    UNUSED(state);
+    bool came_back = false;
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        struct fixture f;
+        pennon_object_info info;
+        setup(&f);
+        open_fault(&f);
+        f.c.durability = PENNON_DURABILITY_FULL;
+        assert_int_equal(put(&f, "kept/a", "1", PENNON_PUT_SYNC), PENNON_OK);
+        assert_int_equal(put(&f, "synced/a", "1", PENNON_PUT_SYNC), PENNON_OK);
+        assert_int_equal(store_delete(&f.c, f.store, "kept/a", &f.err), PENNON_OK);
+        assert_int_equal(store_delete(&f.c, f.store, "synced/a", &f.err), PENNON_OK);
+        assert_int_equal(store_sync_removals(&f.c, f.store, "synced/a", &f.err), PENNON_OK);
+        fault_store_restart(f.store, seed);
+        came_back = came_back || store_head(&f.c, f.store, "kept/a", &info, &f.err) == PENNON_OK;
+        assert_int_equal(store_head(&f.c, f.store, "synced/a", &info, &f.err), PENNON_NOT_FOUND);
+        teardown(&f);
+    }
+    assert_true(came_back);
+}
+
 static void test_store_local__many_ranges_and_replaced_files(void **state)
 {
     UNUSED(state);
@@ -473,6 +515,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_store_all__put_get_head_delete),
+        cmocka_unit_test(test_store_all__removals_are_synced),
+        cmocka_unit_test(test_store_fault__removals_come_back_unless_synced),
         cmocka_unit_test(test_store_all__ranges_and_the_end),
         cmocka_unit_test(test_store_all__a_writer_shows_nothing_before_its_end),
         cmocka_unit_test(test_store_all__listing_of_folders),
