@@ -178,6 +178,26 @@ done:
     return st;
 }
 
+/* Columns are asked for by name, so that two of one name cannot both be meant; nobody writes them. */
+static pennon_status check_sibling_names(struct mem *m, struct field *const *fields, size_t n, const char *parent,
+                                         pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    const char **names = NULL;
+    for (size_t i = 0; i < n; i++)
+        TRY_RETURN(check_sibling_names(m, fields[i]->children, fields[i]->n_children, fields[i]->name, err));
+    if (n < 2) return PENNON_OK;
+    TRY_NEW(names, mem_calloc(m, n, sizeof *names, err));
+    for (size_t i = 0; i < n; i++) names[i] = fields[i]->name;
+    sort_names(names, n);
+    for (size_t i = 1; i < n; i++)
+        CHECK_FILE(strcmp(names[i], names[i - 1]) != 0, "schema: two fields have the name '%.128s'%s%.128s", names[i],
+                   parent[0] != '\0' ? " in " : "", parent);
+done:
+    mem_free(m, names);
+    return st;
+}
+
 pennon_status schema_from_messages(struct mem *m, const struct field_message *fields, size_t n, const struct map_entry *metadata,
                                    size_t n_metadata, bool skip_unnumbered, struct schema **out, pennon_error *err)
 {
@@ -192,6 +212,7 @@ pennon_status schema_from_messages(struct mem *m, const struct field_message *fi
     TRY(link_fields(&r, n));
     TRY(read_schema_metadata(r.schema, metadata, n_metadata, err));
     TRY(schema_finish(r.schema, err));
+    TRY(check_sibling_names(m, r.schema->fields, r.schema->n_fields, "", err));
     *out = r.schema;
     r.schema = NULL;
 done:
