@@ -34,12 +34,12 @@ static const struct option_spec specs[OPT_COUNT] = {
     [OPT_FRAGMENTS] = {"fragments", "1,2", OPTION_TEXT, "only these fragments, in this order"},
     [OPT_UNORDERED] = {"unordered", NULL, OPTION_FLAG, "batches may come in any order"},
     [OPT_BLOBS] = {"blobs", "FORM", OPTION_TEXT, "blob columns as descriptions (default) or bytes"},
-    [OPT_FILE] = {"file", NULL, OPTION_FLAG, "the operand is a single data file"},
+    [OPT_FILE] = {"file", NULL, OPTION_FLAG, "the operand is a single file instead of a table"},
     [OPT_ROWS] = {"rows", "1,5,9", OPTION_TEXT, "rows by position; @FILE reads the list from a file"},
     [OPT_ROW_IDS] = {"row-ids", "LIST", OPTION_TEXT, "rows by row id"},
     [OPT_ADDRESSES] = {"addresses", "LIST", OPTION_TEXT, "rows by row address"},
     [OPT_RANGE] = {"range", "10:20", OPTION_TEXT, "rows 10 to 19"},
-    [OPT_MODE] = {"mode", "MODE", OPTION_TEXT, "create (default), append or overwrite"},
+    [OPT_MODE] = {"mode", "MODE", OPTION_TEXT, "create (default; of commit: append), append or overwrite"},
     [OPT_STORAGE] = {"data-storage-version", "V", OPTION_TEXT, "2.0, 2.1 (default) or 2.2"},
     [OPT_ROWS_PER_FILE] = {"max-rows-per-file", "N", OPTION_NUMBER, "rows of a data file (default 1048576)"},
     [OPT_BYTES_PER_FILE] = {"max-bytes-per-file", "N", OPTION_NUMBER, "bytes after which a data file is closed (default 90G)"},
@@ -355,7 +355,9 @@ char *read_whole(const char *path)
         free(text);
         text = NULL;
     }
+    int why = errno; /* of the read that failed */
     if (!standard) fclose(f);
+    errno = why;
     if (text) text[n] = '\0';
     return text;
 }
@@ -366,7 +368,7 @@ bool split_numbers(const char *what, const char *text, uint64_t **out, size_t *n
     if (text[0] == '@') {
         file = read_whole(text + 1);
         if (!file) {
-            usage_error("--%s: '%s' cannot be read", what, text + 1);
+            usage_error("--%s: '%s' cannot be read: %s", what, text + 1, strerror(errno));
             return false;
         }
         text = file;

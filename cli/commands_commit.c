@@ -1,5 +1,6 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /* The subcommands that commit without data of their own: commit, restore, config; and transaction, which shows what was committed. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,7 +78,11 @@ static int read_inputs(const struct args *a, struct inputs *in)
     if (!in->texts) return usage_error("out of memory");
     for (size_t i = 1; i < a->n_operands; i++) {
         char *text = read_whole(a->operands[i]);
-        if (!text) return usage_error("'%s' cannot be read", a->operands[i]);
+        if (!text) {
+            int why = errno;
+            usage_error("'%s' cannot be read: %s", a->operands[i], strerror(why));
+            return why == ENOENT ? EXIT_NOT_FOUND : EXIT_FINDINGS;
+        }
         in->texts[in->n++] = text;
         bool transaction = is_transaction(text);
         if (i == 1) in->transactions = transaction;

@@ -226,7 +226,7 @@ int open_uri(const struct args *a, const pennon_call *call, const char *uri, pen
 static void print_overview(FILE *f)
 {
     fprintf(f, "pennon COMMAND [OPTIONS] …    the Lance lakehouse format\n\nCommands\n");
-    for (size_t i = 0; i < N_COMMANDS; i++) fprintf(f, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
+    for (size_t i = 0; i < N_COMMANDS; i++) fprintf(f, "  %-11s %s\n", commands[i]->name, commands[i]->summary);
     fprintf(
         f,
         "\n  pennon COMMAND --help explains a command; pennon --version prints the version.\n"

@@ -94,7 +94,8 @@ void pennon_open_options_init(pennon_open_options *options)
 static pennon_status check_ref(const pennon_open_options *o, pennon_error *err)
 {
     if (o->tag && (o->version != PENNON_NONE || o->branch))
-        return error_set(err, PENNON_INVALID_ARGUMENT, "tag '%s' together with a version or a branch", o->tag);
+        return error_set(err, PENNON_INVALID_ARGUMENT, "the tag '%s' says which version is meant: no version or branch beside it",
+                         o->tag);
     if (o->tag && !o->tag[0]) return error_set(err, PENNON_INVALID_ARGUMENT, "the tag is empty");
     if (o->branch && !o->branch[0]) return error_set(err, PENNON_INVALID_ARGUMENT, "the branch is empty");
     if (o->version == 0) return error_set(err, PENNON_INVALID_ARGUMENT, "version 0: versions begin at 1");

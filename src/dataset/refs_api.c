@@ -58,7 +58,8 @@ static pennon_status read_version_ref(const pennon_ref *given, const struct snap
     if (!given) return PENNON_OK;
     TRY_RETURN(options_read(&ref, sizeof ref, given, "pennon_ref", err));
     if (ref.tag && (ref.version != PENNON_NONE || ref.branch))
-        return error_set(err, PENNON_INVALID_ARGUMENT, "tag '%s' together with a version or a branch", ref.tag);
+        return error_set(err, PENNON_INVALID_ARGUMENT, "the tag '%s' says which version is meant: no version or branch beside it",
+                         ref.tag);
     if (ref.version == 0) return error_set(err, PENNON_INVALID_ARGUMENT, "version 0: versions begin at 1");
     if (ref.branch && !ref.branch[0]) return error_set(err, PENNON_INVALID_ARGUMENT, "the branch is empty");
     if (ref.tag && !ref.tag[0]) return error_set(err, PENNON_INVALID_ARGUMENT, "the tag is empty");

@@ -503,7 +503,7 @@ static pennon_status read_fragments(struct mem *m, const char *text, struct aren
     pennon_status st = PENNON_OK;
     json_t *json = NULL;
     struct fragment_message *list = NULL;
-    TRY(message_json_parse(m, bytes_str(text), "the fragments", &json, err));
+    TRY(message_json_parse(m, bytes_str(text), "the text of the fragments", &json, err));
     bool one = json_is_object(json);
     if (!one && !json_is_array(json)) FAIL(PENNON_INVALID_ARGUMENT, "the fragments are no object and no array");
     size_t n = one ? 1 : json_array_size(json);

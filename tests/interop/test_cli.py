@@ -64,6 +64,8 @@ USAGE = [
     ("scan", "D", "--file", "--json", "--format", "arrow"),
     ("cleanup",), ("cleanup", "T", "--older-than", "5"), ("cleanup", "T", "--older-than", "soon"), ("cleanup", "T", "--keep", "0"),
     ("cleanup", "T", "--keep", "many"), ("cleanup", "T", "--before-tag", ""), ("cleanup", "T", "--version", "1"), ("cleanup", "T", "--dry-run=yes"),
+    ("tag", "T"), ("tag", "bogus", "T"), ("tag", "create", "T"), ("tag", "create", "T", "a b"), ("branch", "create", "T", "main"), ("clone", "T"),
+    ("commit", "T"), ("commit", "T", "A"), ("restore", "T"), ("restore", "T", "--version", "x"), ("config", "set", "T", "novalue"),
 ]
 
 
@@ -79,11 +81,14 @@ def test_usage_is_2(table, tmp_path, args):
 
 @pytest.mark.parametrize("args", [("scan", "nope.lance"), ("scan", "T", "--version", "99"), ("scan", "T", "--tag", "nope"),
                                   ("scan", "T", "--branch", "nope"), ("cleanup", "T", "--branch", "nope"), ("cleanup", "T", "--before-tag", "nope"), ("cleanup", "nope.lance"), ("scan", "T", "--fragments", "7"), ("write", "U", "nope.csv"),
+                                  ("commit", "T", "nope.json"), ("restore", "T", "--version", "99"), ("tag", "delete", "T", "nope"), ("branch", "delete", "T", "nope"),
+                                  ("transaction", "T", "--version", "99"), ("clone", "T", "T"), ("config", "get", "T", "nope"),
                                   ("write", "T", "A"), ("inspect", "nope.lance")], ids=" ".join)
 def test_missing_or_there_already_is_3(table, tmp_path, args):
     places = {"T": table / "a.lance", "U": tmp_path / "u.lance", "A": table / "a.csv"}
     code, out, message = call(*(places.get(a, a) for a in args), cwd=tmp_path)
     assert code == 3 and not out and message, (code, message)
+    assert all(a in message for a in args if a.startswith("nope")), message
     assert not (tmp_path / "u.lance").exists()
 
 
