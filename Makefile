@@ -8,7 +8,7 @@ JOBS ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2)
 VERSION := $(shell sed -n 's/^project.pennon VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
 export JOBS
 
-.PHONY: help build demo test check lint format bench fuzz-quick fuzz-long interop-long install asan ubsan tsan memcheck \
+.PHONY: help build demo test check lint format bench fuzz-quick fuzz-long interop-long race-long install asan ubsan tsan memcheck \
 	coverage dist clean deps deps-test
 
 help:
@@ -21,6 +21,7 @@ help:
 	@echo "make bench         the benchmarks"
 	@echo "make fuzz-quick    every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS); fuzz-long for $(FUZZ_LONG_SECONDS)"
 	@echo "make interop-long  every case of the interop matrix, on from where it stopped (SECONDS=n ends it)"
+	@echo "make race-long     sixteen processes with mixed work on one table for SECONDS=n (600)"
 	@echo "make asan, ubsan, tsan, memcheck, coverage"
 	@echo "make install       PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)"
 	@echo "make dist, clean"
@@ -54,6 +55,11 @@ memcheck: deps-test
 interop-long: deps-test build
 	@tools/venv.sh
 	@build/venv8/bin/python tests/interop/long_matrix.py
+
+# The checker reads every version, which takes longer than the writers do.
+race-long: deps-test build
+	@tools/venv.sh
+	@PENNON_RACE_SECONDS=$${SECONDS:-600} build/venv8/bin/python -m pytest -q -s tests/interop/test_race_mixed.py
 
 format: deps-test
 	@git ls-files -co --exclude-standard '*.c' '*.h' | xargs clang-format-14 -i
