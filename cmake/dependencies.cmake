@@ -10,8 +10,9 @@ pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd>=1.4.0)
 pkg_check_modules(LZ4 REQUIRED IMPORTED_TARGET liblz4>=1.9.0)
 pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc>=2.4)
 pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson>=2.12)
-set(PENNON_DEPENDENCIES PkgConfig::ZSTD PkgConfig::LZ4 PkgConfig::UTF8PROC PkgConfig::JANSSON)
-set(PENNON_PC_REQUIRES "libzstd, liblz4, libutf8proc, jansson")
+pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8>=10.30)
+set(PENNON_DEPENDENCIES PkgConfig::ZSTD PkgConfig::LZ4 PkgConfig::UTF8PROC PkgConfig::JANSSON PkgConfig::PCRE2)
+set(PENNON_PC_REQUIRES "libzstd, liblz4, libutf8proc, jansson, libpcre2-8")
 set(PENNON_PC_LIBS "")
 
 # xxhash: only its header is used, inlined into our objects.

@@ -17,7 +17,7 @@ endif()
 # Later options win: the per-file ones stand behind the target's.
 foreach(source IN LISTS PENNON_SOURCES)
     set(extra "")
-    if(source MATCHES "^src/encoding/")
+    if(source MATCHES "^src/(encoding|expr)/")
         list(APPEND extra $<$<CONFIG:Release,RelWithDebInfo>:-O3>)
     endif()
     if(source MATCHES "_avx2\\.c$")

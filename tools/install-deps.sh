@@ -5,7 +5,7 @@
 set -euo pipefail
 
 build_packages=(gcc libc6-dev binutils cmake ninja-build pkg-config scdoc
-    libzstd-dev liblz4-dev libroaring-dev libxxhash-dev libutf8proc-dev libjansson-dev liburing-dev)
+    libzstd-dev liblz4-dev libroaring-dev libxxhash-dev libutf8proc-dev libjansson-dev libpcre2-dev liburing-dev)
 test_packages=(libcmocka-dev g++ clang-14 libclang-rt-14-dev llvm-14 clang-format-14 pmccabe python3 python3-venv ccache
     util-linux git valgrind tzdata)
 
@@ -25,7 +25,7 @@ if ! command -v dpkg-query >/dev/null 2>&1; then
         command -v "$program" >/dev/null 2>&1 || missing+=("$program")
     done
     if [ ${#missing[@]} -eq 0 ]; then
-        for module in libzstd liblz4 libutf8proc jansson; do
+        for module in libzstd liblz4 libutf8proc jansson libpcre2-8; do
             pkg-config --exists "$module" || missing+=("$module")
         done
     fi
