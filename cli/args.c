@@ -80,6 +80,18 @@ static const struct option_spec specs[OPT_COUNT] = {
     [OPT_SCHEMA_METADATA] = {"schema-metadata", NULL, OPTION_FLAG, "the metadata of the schema"},
     [OPT_FIELD] = {"field", "PATH", OPTION_TEXT, "the metadata of a field"},
     [OPT_REPLACE] = {"replace", NULL, OPTION_FLAG, "set: exactly these keys afterwards"},
+    [OPT_FILTER] = {"filter", "SQL", OPTION_TEXT, "only rows for which it is true, such as \"price > 10 AND name LIKE 'a%'\""},
+    [OPT_EXPR] = {"expr", "NAME=SQL", OPTION_REPEATED, "add a computed column; may be given again and again"},
+    [OPT_ORDER_BY] = {"order-by", "A DESC,B", OPTION_TEXT, "columns, each with asc or desc, nulls first or nulls last (default)"},
+    [OPT_AGGREGATE] = {"aggregate", "F(A),…", OPTION_TEXT, "count, count(a), sum, avg, min, max; name=sum(a) names the result"},
+    [OPT_GROUP_BY] = {"group-by", "A,B", OPTION_TEXT, "a row of aggregates for each value of these columns"},
+    [OPT_EXPLAIN] = {"explain", NULL, OPTION_FLAG, "print how it would be done instead of doing it"},
+    [OPT_ANALYZE] = {"analyze", NULL, OPTION_FLAG, "do it, and print how long each part took and what it read, not the rows"},
+    [OPT_MATERIALIZE] = {"materialize", "WHEN", OPTION_TEXT,
+                         "when columns that the filter does not need are read: heuristic (default), early or late"},
+    [OPT_INCLUDE_DELETED] = {"include-deleted", NULL, OPTION_FLAG, "deleted rows too, with a null _rowid; needs --with-row-id"},
+    [OPT_SAMPLE] = {"sample", "N", OPTION_NUMBER, "N random rows, in the order of the table"},
+    [OPT_SEED] = {"seed", "N", OPTION_NUMBER, "the same seed takes the same sample (default: a new one each time)"},
 };
 
 /* ---- nearest names ---- */
@@ -174,7 +186,13 @@ static bool parse_number(const char *text, uint64_t *out)
 static bool take_value(const struct command *c, enum option_id id, const char *value, struct args *out)
 {
     struct option *o = &out->options[id];
-    if (o->set) {
+    if (specs[id].kind == OPTION_REPEATED) {
+        if (out->n_repeated == REPEATED_MAX) {
+            usage_error("%s: --%s is given more than %d times", c->name, specs[id].name, REPEATED_MAX);
+            return false;
+        }
+        out->repeated[out->n_repeated++] = (struct repeated_option){id, value};
+    } else if (o->set) {
         usage_error("%s: --%s is given twice", c->name, specs[id].name);
         return false;
     }
@@ -216,8 +234,10 @@ static bool take_option(const struct command *c, const char *name, const char *v
 /* What only a table has is not passed over in silence when the operand is a data file. */
 static bool check_file_options(const struct command *c, const struct args *a)
 {
-    static const enum option_id of_tables[] = {OPT_VERSION,  OPT_TAG,    OPT_BRANCH,      OPT_AS_OF,
-                                               OPT_EXTERNAL, OPT_ROW_ID, OPT_ROW_ADDRESS, OPT_FRAGMENTS};
+    static const enum option_id of_tables[] = {
+        OPT_VERSION,         OPT_TAG,    OPT_BRANCH,   OPT_AS_OF,     OPT_EXTERNAL, OPT_ROW_ID,  OPT_ROW_ADDRESS, OPT_FRAGMENTS,
+        OPT_FILTER,          OPT_EXPR,   OPT_ORDER_BY, OPT_AGGREGATE, OPT_GROUP_BY, OPT_EXPLAIN, OPT_ANALYZE,     OPT_MATERIALIZE,
+        OPT_INCLUDE_DELETED, OPT_SAMPLE, OPT_SEED};
     if (!a->options[OPT_FILE].set) return true;
     for (size_t i = 0; i < sizeof of_tables / sizeof of_tables[0]; i++) {
         if (!a->options[of_tables[i]].set) continue;

@@ -20,7 +20,7 @@ enum { EXIT_OK = 0, EXIT_FINDINGS = 1, EXIT_USAGE = 2, EXIT_NOT_FOUND = 3, EXIT_
 
 /* ---- options ---- */
 
-enum option_kind { OPTION_FLAG, OPTION_TEXT, OPTION_NUMBER };
+enum option_kind { OPTION_FLAG, OPTION_TEXT, OPTION_NUMBER, OPTION_REPEATED };
 
 enum option_id {
     OPT_HELP,
@@ -81,6 +81,17 @@ enum option_id {
     OPT_SCHEMA_METADATA,
     OPT_FIELD,
     OPT_REPLACE,
+    OPT_FILTER,
+    OPT_EXPR,
+    OPT_ORDER_BY,
+    OPT_AGGREGATE,
+    OPT_GROUP_BY,
+    OPT_EXPLAIN,
+    OPT_ANALYZE,
+    OPT_MATERIALIZE,
+    OPT_INCLUDE_DELETED,
+    OPT_SAMPLE,
+    OPT_SEED,
     OPT_COUNT
 };
 
@@ -91,11 +102,20 @@ struct option {
 };
 
 #define OPERANDS_MAX 1024
+#define REPEATED_MAX 256
+
+/* A value of an option that may be given more than once, in the order given. */
+struct repeated_option {
+    enum option_id id;
+    const char *text;
+};
 
 /* A parsed command line. */
 struct args {
     const struct command *command;
-    struct option options[OPT_COUNT];
+    struct option options[OPT_COUNT]; /* of repeated ones the last value */
+    struct repeated_option repeated[REPEATED_MAX];
+    size_t n_repeated;
     const char *operands[OPERANDS_MAX];
     size_t n_operands;
 };

@@ -3,10 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
-#include "cli.h"
+#include "query.h"
 
 #define REF_OPTIONS OPT_VERSION, OPT_TAG, OPT_BRANCH, OPT_AS_OF, OPT_EXTERNAL
+#define QUERY_OPTIONS OPT_FILTER, OPT_EXPR, OPT_ORDER_BY, OPT_AGGREGATE, OPT_GROUP_BY, OPT_MATERIALIZE, OPT_INCLUDE_DELETED
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 /* What a command that opens a dataset holds. */
@@ -83,17 +85,6 @@ static int run_schema(const struct args *a)
     return end(&s, code);
 }
 
-static int run_count(const struct args *a)
-{
-    struct session s;
-    uint64_t rows;
-    int code = begin(a, &s);
-    if (code != EXIT_OK) return code;
-    if (pennon_dataset_count_rows(s.ds, &s.call, &rows, &s.err) != PENNON_OK) return end(&s, fail(&s.err));
-    printf(a->options[OPT_JSON].set ? "{\"rows\": %llu}\n" : "%llu\n", (unsigned long long)rows);
-    return end(&s, code);
-}
-
 /* ---- listings ---- */
 
 typedef pennon_status (*listing_fn)(pennon_dataset *ds, const pennon_call *call, struct ArrowArrayStream *out, pennon_error *err);
@@ -127,21 +118,37 @@ static int blob_form(const struct args *a, int32_t *out)
     return EXIT_OK;
 }
 
-/* The options of a scan. The caller frees ids->items. */
-static int scan_options(const struct args *a, const pennon_call *call, pennon_scan_options *o, pennon_names *names, pennon_ids *ids)
+/* What a scan was asked for, and the lists behind it. */
+struct request {
+    pennon_scan_options o;
+    pennon_names names;
+    pennon_ids ids;
+    struct query query;
+};
+
+static void request_free(struct request *r)
+{
+    free((void *)(uintptr_t)r->ids.items);
+    query_free(&r->query);
+}
+
+/* Pair with request_free, on failure too. */
+static int scan_options(const struct args *a, const pennon_call *call, struct request *r)
 {
     const struct option *x = a->options;
+    pennon_scan_options *o = &r->o;
+    memset(r, 0, sizeof *r);
     pennon_scan_options_init(o);
     o->call = call;
     if (x[OPT_COLUMNS].set) {
-        if (!split_names(x[OPT_COLUMNS].text, names)) return EXIT_USAGE;
-        o->columns = names;
+        if (!split_names(x[OPT_COLUMNS].text, &r->names)) return EXIT_USAGE;
+        o->columns = &r->names;
     }
     if (x[OPT_FRAGMENTS].set) {
         uint64_t *list;
-        if (!split_numbers("fragments", x[OPT_FRAGMENTS].text, &list, &ids->n)) return EXIT_USAGE;
-        ids->items = list;
-        o->fragments = ids;
+        if (!split_numbers("fragments", x[OPT_FRAGMENTS].text, &list, &r->ids.n)) return EXIT_USAGE;
+        r->ids.items = list;
+        o->fragments = &r->ids;
     }
     if (x[OPT_LIMIT].set) o->limit = x[OPT_LIMIT].number;
     o->offset = x[OPT_OFFSET].number;
@@ -150,7 +157,26 @@ static int scan_options(const struct args *a, const pennon_call *call, pennon_sc
     o->unordered = x[OPT_UNORDERED].set;
     o->with_row_id = x[OPT_ROW_ID].set;
     o->with_row_address = x[OPT_ROW_ADDRESS].set;
-    return blob_form(a, &o->blobs);
+    int code = blob_form(a, &o->blobs);
+    return code == EXIT_OK ? query_options(a, &r->query, o) : code;
+}
+
+/* ---- count ---- */
+
+static int run_count(const struct args *a)
+{
+    struct session s;
+    struct request r;
+    uint64_t rows = 0;
+    int code = begin(a, &s);
+    if (code != EXIT_OK) return code;
+    progress_begin(&s.call, "count");
+    code = scan_options(a, &s.call, &r);
+    if (code == EXIT_OK && pennon_scan_count(s.ds, &r.o, &rows, &s.err) != PENNON_OK) code = fail(&s.err);
+    progress_end(&s.call);
+    if (code == EXIT_OK) printf(a->options[OPT_JSON].set ? "{\"rows\": %llu}\n" : "%llu\n", (unsigned long long)rows);
+    request_free(&r);
+    return end(&s, code);
 }
 
 /* A single data file. */
@@ -192,14 +218,30 @@ static void note_rows(void *ctx, uint64_t done, uint64_t total)
     if (total == 0) *(uint64_t *)ctx = done;
 }
 
+/* The plan instead of the rows. */
+static int explain(const struct args *a, struct session *s, const pennon_scan_options *o)
+{
+    char *text = NULL;
+    if (pennon_scan_explain(s->ds, o, a->options[OPT_ANALYZE].set, &text, &s->err) != PENNON_OK) return fail(&s->err);
+    progress_hide();
+    int code = EXIT_OK;
+    if (a->options[OPT_JSON].set) {
+        printf("{\"plan\": ");
+        print_json_text(text);
+        printf("}\n");
+    } else {
+        code = write_text(text);
+    }
+    pennon_string_free(text);
+    return code;
+}
+
 /* `rows` (may be NULL) gets the rows that were written; then there is no progress to be seen. */
 static int scan_dataset(const struct args *a, const char *format, uint64_t *rows)
 {
     struct session s;
     struct ArrowArrayStream stream;
-    pennon_scan_options o;
-    pennon_names names;
-    pennon_ids ids = {0, NULL};
+    struct request r;
     int code = begin(a, &s);
     if (code != EXIT_OK) return code;
     if (rows) {
@@ -209,13 +251,15 @@ static int scan_dataset(const struct args *a, const char *format, uint64_t *rows
     } else {
         progress_begin(&s.call, "scan");
     }
-    code = scan_options(a, &s.call, &o, &names, &ids);
-    if (code == EXIT_OK)
-        code = pennon_scan(s.ds, &o, &stream, &s.err) == PENNON_OK ? write_stream(a, &s.call, &stream, format) : fail(&s.err);
+    code = scan_options(a, &s.call, &r);
+    if (code == EXIT_OK && (a->options[OPT_EXPLAIN].set || a->options[OPT_ANALYZE].set)) {
+        code = explain(a, &s, &r.o);
+    } else if (code == EXIT_OK) {
+        code = pennon_scan(s.ds, &r.o, &stream, &s.err) == PENNON_OK ? write_stream(a, &s.call, &stream, format) : fail(&s.err);
+    }
     if (!rows) progress_end(&s.call);
-    code = end(&s, code);
-    free((void *)(uintptr_t)ids.items);
-    return code;
+    request_free(&r);
+    return end(&s, code);
 }
 
 /* --json is a short form of --format jsonl, and together with another one it has no meaning. */
@@ -277,7 +321,7 @@ static int take_selector(const struct args *a, int32_t *selector, uint64_t **row
     } kinds[] = {{OPT_ROWS, "rows", PENNON_TAKE_OFFSETS},
                  {OPT_ROW_IDS, "row-ids", PENNON_TAKE_ROW_IDS},
                  {OPT_ADDRESSES, "addresses", PENNON_TAKE_ADDRESSES}};
-    size_t given = a->options[OPT_RANGE].set;
+    size_t given = (size_t)a->options[OPT_RANGE].set + (size_t)a->options[OPT_SAMPLE].set;
     *rows = NULL;
     for (size_t i = 0; i < COUNT(kinds); i++) {
         if (!a->options[kinds[i].id].set) continue;
@@ -285,7 +329,7 @@ static int take_selector(const struct args *a, int32_t *selector, uint64_t **row
         *selector = kinds[i].selector;
         if (given == 1 && !split_numbers(kinds[i].name, a->options[kinds[i].id].text, rows, n)) return EXIT_USAGE;
     }
-    return given == 1 ? EXIT_OK : usage_error("take: give exactly one of --rows, --row-ids, --addresses, --range");
+    return given == 1 ? EXIT_OK : usage_error("take: give exactly one of --rows, --row-ids, --addresses, --range, --sample");
 }
 
 static int parse_range(const char *text, uint64_t out[2])
@@ -326,31 +370,49 @@ static int take_from_file(const struct args *a, size_t n, const uint64_t *rows, 
     return code;
 }
 
+/* A seed from the clock: a sample without one differs from run to run. */
+static uint64_t any_seed(void)
+{
+    struct timespec now = {0};
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000000007u + (uint64_t)now.tv_nsec;
+}
+
 static int take_from_dataset(const struct args *a, int32_t selector, size_t n, const uint64_t *rows, const char *format)
 {
     struct session s;
     struct ArrowArrayStream stream;
+    struct query query = {0};
     pennon_take_options o;
     pennon_names names;
     uint64_t range[1][2];
+    const struct option *x = a->options;
     int code = begin(a, &s);
     if (code != EXIT_OK) return code;
     pennon_take_options_init(&o);
     o.call = &s.call;
-    o.with_row_id = a->options[OPT_ROW_ID].set;
-    o.with_row_address = a->options[OPT_ROW_ADDRESS].set;
+    o.with_row_id = x[OPT_ROW_ID].set;
+    o.with_row_address = x[OPT_ROW_ADDRESS].set;
     code = blob_form(a, &o.blobs);
-    if (code == EXIT_OK && a->options[OPT_COLUMNS].set) {
-        code = split_names(a->options[OPT_COLUMNS].text, &names) ? EXIT_OK : EXIT_USAGE;
+    if (code == EXIT_OK) code = query_expressions(a, &query, &o.expressions);
+    if (code == EXIT_OK && x[OPT_COLUMNS].set) {
+        code = split_names(x[OPT_COLUMNS].text, &names) ? EXIT_OK : EXIT_USAGE;
         o.columns = &names;
     }
-    if (code == EXIT_OK && a->options[OPT_RANGE].set) code = parse_range(a->options[OPT_RANGE].text, range[0]);
+    if (code == EXIT_OK && x[OPT_RANGE].set) code = parse_range(x[OPT_RANGE].text, range[0]);
     if (code == EXIT_OK) {
-        pennon_status st = a->options[OPT_RANGE].set
-                               ? pennon_dataset_take_ranges(s.ds, 1, (const uint64_t(*)[2])range, &o, &stream, &s.err)
-                               : pennon_dataset_take(s.ds, selector, n, rows, &o, &stream, &s.err);
+        pennon_status st;
+        if (x[OPT_RANGE].set) {
+            st = pennon_dataset_take_ranges(s.ds, 1, (const uint64_t(*)[2])range, &o, &stream, &s.err);
+        } else if (x[OPT_SAMPLE].set) {
+            const uint64_t seed = x[OPT_SEED].set ? x[OPT_SEED].number : any_seed();
+            st = pennon_dataset_sample(s.ds, x[OPT_SAMPLE].number, seed, &o, &stream, &s.err);
+        } else {
+            st = pennon_dataset_take(s.ds, selector, n, rows, &o, &stream, &s.err);
+        }
         code = st == PENNON_OK ? write_stream(a, &s.call, &stream, format) : fail(&s.err);
     }
+    query_free(&query);
     return end(&s, code);
 }
 
@@ -362,6 +424,8 @@ static int run_take(const struct args *a)
     const char *format;
     int code = pick_format(a, &format);
     if (code == EXIT_OK) code = take_selector(a, &selector, &rows, &n);
+    if (code == EXIT_OK && a->options[OPT_SEED].set && !a->options[OPT_SAMPLE].set)
+        code = usage_error("take: --seed needs --sample");
     if (code == EXIT_OK && a->options[OPT_FILE].set) {
         code = selector == PENNON_TAKE_OFFSETS && !a->options[OPT_RANGE].set ? take_from_file(a, n, rows, format)
                                                                              : usage_error("take --file needs --rows");
@@ -377,13 +441,15 @@ static int run_take(const struct args *a)
 static const enum option_id ref_options[] = {REF_OPTIONS};
 /* All versions of a branch. */
 static const enum option_id line_options[] = {OPT_BRANCH, OPT_EXTERNAL};
-static const enum option_id scan_option_ids[] = {OPT_COLUMNS,     OPT_LIMIT,      OPT_OFFSET,    REF_OPTIONS,   OPT_ROW_ID,
-                                                 OPT_ROW_ADDRESS, OPT_BATCH_SIZE, OPT_FRAGMENTS, OPT_UNORDERED, OPT_BLOBS,
-                                                 OPT_FILE,        OPT_FORMAT,     OPT_OUTPUT};
+static const enum option_id scan_option_ids[] = {
+    OPT_COLUMNS,   OPT_LIMIT, OPT_OFFSET, REF_OPTIONS, OPT_ROW_ID, OPT_ROW_ADDRESS, OPT_BATCH_SIZE, OPT_FRAGMENTS,
+    OPT_UNORDERED, OPT_BLOBS, OPT_FILE,   OPT_FORMAT,  OPT_OUTPUT, QUERY_OPTIONS,   OPT_EXPLAIN,    OPT_ANALYZE};
 static const enum option_id export_option_ids[] = {OPT_COLUMNS,     OPT_LIMIT,     OPT_OFFSET, REF_OPTIONS, OPT_ROW_ID,
-                                                   OPT_ROW_ADDRESS, OPT_FRAGMENTS, OPT_BLOBS,  OPT_FORMAT};
-static const enum option_id take_option_ids[] = {OPT_ROWS,   OPT_ROW_IDS,     OPT_ADDRESSES, OPT_RANGE, OPT_COLUMNS, REF_OPTIONS,
-                                                 OPT_ROW_ID, OPT_ROW_ADDRESS, OPT_BLOBS,     OPT_FILE,  OPT_FORMAT,  OPT_OUTPUT};
+                                                   OPT_ROW_ADDRESS, OPT_FRAGMENTS, OPT_BLOBS,  OPT_FORMAT,  QUERY_OPTIONS};
+static const enum option_id count_option_ids[] = {OPT_FILTER, REF_OPTIONS, OPT_FRAGMENTS};
+static const enum option_id take_option_ids[] = {OPT_ROWS,    OPT_ROW_IDS, OPT_ADDRESSES,   OPT_RANGE,  OPT_COLUMNS,
+                                                 REF_OPTIONS, OPT_ROW_ID,  OPT_ROW_ADDRESS, OPT_BLOBS,  OPT_FILE,
+                                                 OPT_FORMAT,  OPT_OUTPUT,  OPT_EXPR,        OPT_SAMPLE, OPT_SEED};
 
 #define REFS ref_options, COUNT(ref_options)
 const struct command command_info = {"info", "URI",   "what a dataset is: version, rows, files, features", NULL, REFS, 1,
@@ -396,16 +462,20 @@ const struct command command_log = {
     1,     run_versions};
 const struct command command_fragments = {"fragments", "URI",        "fragments with rows, deletions and files", NULL, REFS, 1,
                                           1,           run_fragments};
-const struct command command_count = {"count", "URI", "number of rows", NULL, REFS, 1, 1, run_count};
-const struct command command_scan = {"scan",
-                                     "URI",
-                                     "read rows",
-                                     "Prints a table, or CSV, JSON lines, or an Arrow IPC stream. --file reads a single data file.",
-                                     scan_option_ids,
-                                     COUNT(scan_option_ids),
-                                     1,
-                                     1,
-                                     run_scan};
+const struct command command_count = {
+    "count", "URI",    "number of rows, or of those that a filter keeps", NULL, count_option_ids, COUNT(count_option_ids), 1,
+    1,       run_count};
+const struct command command_scan = {
+    "scan",
+    "URI",
+    "read rows",
+    "Prints a table, or CSV, JSON lines, or an Arrow IPC stream. --file reads a single data file.\n"
+    "SQL: names as they are, `quoted` where they hold other characters; 'texts'; date '2026-01-31'.",
+    scan_option_ids,
+    COUNT(scan_option_ids),
+    1,
+    1,
+    run_scan};
 const struct command command_export = {
     "export",
     "URI FILE",
