@@ -10,7 +10,7 @@ ran=0
 for program in "$folder"/bench/*"$part"*; do
     [ -x "$program" ] && [ -f "$program" ] || continue
     name=$(basename "$program")
-    [ "$name" != beside_table ] || continue # below
+    case "$name" in beside_table | query_table) continue ;; esac # below
     echo "== $name"
     "$program" | tee "$folder/results/$name.txt"
     ran=$((ran + 1))
@@ -20,6 +20,14 @@ case beside_official in *"$part"*)
     tools/venv.sh
     build/venv8/bin/python bench/beside_official.py "$folder/bench/beside_table" "$folder/beside" | tee "$folder/results/beside_official.txt"
     rm -rf "$folder/beside"
+    ran=$((ran + 1))
+    ;;
+esac
+case queries_beside_official in *"$part"*)
+    echo "== queries_beside_official"
+    tools/venv.sh
+    build/venv8/bin/python bench/queries_beside_official.py "$folder/bench/query_table" "$folder/queries" | tee "$folder/results/queries_beside_official.txt"
+    rm -rf "$folder/queries"
     ran=$((ran + 1))
     ;;
 esac
