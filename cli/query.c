@@ -8,6 +8,7 @@
  * Items are separated by commas outside of back-ticks; the words are those of SQL, in any case. */
 #include "query.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -187,11 +188,24 @@ static int materialize_option(const struct args *a, pennon_scan_options *o)
     return usage_error("--materialize takes heuristic, early or late, not '%s'", text);
 }
 
+/* A text, or "@FILE" with it: long lists do not fit a command line. */
+static int filter_option(const struct args *a, struct query *q, const char **out)
+{
+    const char *text = a->options[OPT_FILTER].text;
+    *out = text;
+    if (!text || text[0] != '@') return EXIT_OK;
+    char *file = read_whole(text + 1);
+    if (!file) return usage_error("--filter: '%s' cannot be read: %s", text + 1, strerror(errno));
+    q->copies[q->n_copies++] = file;
+    *out = file;
+    return EXIT_OK;
+}
+
 int query_options(const struct args *a, struct query *q, pennon_scan_options *o)
 {
-    o->filter = a->options[OPT_FILTER].text;
     o->include_deleted_rows = a->options[OPT_INCLUDE_DELETED].set;
-    int code = query_expressions(a, q, &o->expressions);
+    int code = filter_option(a, q, &o->filter);
+    if (code == EXIT_OK) code = query_expressions(a, q, &o->expressions);
     if (code == EXIT_OK) code = order_options(a, q, o);
     if (code == EXIT_OK) code = aggregate_options(a, q, o);
     return code == EXIT_OK ? materialize_option(a, o) : code;
