@@ -8,7 +8,7 @@ JOBS ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2)
 VERSION := $(shell sed -n 's/^project.pennon VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
 export JOBS
 
-.PHONY: help build demo test check lint format bench fuzz-quick fuzz-long interop-long race-long install asan ubsan tsan memcheck \
+.PHONY: help build demo test check lint format bench fuzz-quick fuzz-long interop-long expressions-long race-long install asan ubsan tsan memcheck \
 	coverage dist clean deps deps-test
 
 help:
@@ -21,6 +21,7 @@ help:
 	@echo "make bench         the benchmarks"
 	@echo "make fuzz-quick    every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS); fuzz-long for $(FUZZ_LONG_SECONDS)"
 	@echo "make interop-long  every case of the interop matrix, on from where it stopped (SECONDS=n ends it)"
+	@echo "make expressions-long  random queries, official beside, up to CASES=n (100,000); fuzz-long ends with it"
 	@echo "make race-long     sixteen processes with mixed work on one table for SECONDS=n (600)"
 	@echo "make asan, ubsan, tsan, memcheck, coverage"
 	@echo "make install       PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)"
@@ -56,6 +57,10 @@ interop-long: deps-test build
 	@tools/venv.sh
 	@build/venv8/bin/python tests/interop/long_matrix.py
 
+expressions-long: deps-test build
+	@tools/venv.sh
+	@build/venv8/bin/python tests/interop/long_expressions.py
+
 # The checker reads every version, which takes longer than the writers do.
 race-long: deps-test build
 	@tools/venv.sh
@@ -73,6 +78,7 @@ fuzz-quick: deps-test
 	@tools/fuzz.sh $(FUZZ_SECONDS)
 fuzz-long: deps-test
 	@tools/fuzz.sh $(FUZZ_LONG_SECONDS)
+	@$(MAKE) --no-print-directory expressions-long
 
 coverage: deps-test
 	@cmake --preset coverage >/dev/null
