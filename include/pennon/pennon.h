@@ -5,7 +5,8 @@
  *     runtime.h    runtime, cancel, budget, the call part of options
  *     store.h      object stores
  *     dataset.h    open, facts, count, take, listings, verify
- *     scan.h       scans
+ *     scan.h       scans: filters, expressions, order, aggregates, plans
+ *     async.h      scans by callback or poll
  *     write.h      create, append, overwrite
  *     appender.h   many threads that append, few commits
  *     maintenance.h cleanup of old versions
@@ -20,6 +21,7 @@
 
 #include "pennon/appender.h"
 #include "pennon/arrow_abi.h"
+#include "pennon/async.h"
 #include "pennon/dataset.h"
 #include "pennon/file.h"
 #include "pennon/ingest.h"
