@@ -352,6 +352,7 @@ static pennon_status parse_substring(struct parser *p, size_t start, struct tree
         struct tree one;
         TRY_RETURN(parse_make(p, AST_INTEGER, p->token.start, p->n, &one, err));
         one.node->integer = 1;
+        one.node->end = (uint32_t)p->token.end; /* it stands where FOR does */
         TRY_RETURN(parse_push(p, one, err));
     }
     TRY_RETURN(take_word(p, "FOR", &found, err));
