@@ -4,6 +4,8 @@
  * Positions and lengths count characters (code points), from 1. Large texts stay large; numbers and dates are printed where official does so and
  * refused where it refuses. Everything but concat and concat_ws is null where an argument is null.
  * Source: spec expressions 7; edges asked of official. */
+#include <stdio.h>
+
 #include "expr/functions.h"
 
 static pennon_status put(struct row *row, struct bytes text, pennon_error *err) { return text_out_put(&row->out, text, err); }
