@@ -137,6 +137,13 @@ pennon_status bind_integer(struct bind_call *b, size_t i, pennon_error *err)
     return bind_as(b, i, "l", err);
 }
 
+pennon_status bind_not_supported(struct bind_call *b, pennon_error *err)
+{
+    const bool geo = strncmp(b->fn->name, "st_", 3) == 0;
+    return error_set(err, PENNON_NOT_SUPPORTED, geo ? "function '%s' requires the `geo` feature" : "function '%s' is not supported",
+                     b->fn->name);
+}
+
 bool bind_is_large(const struct bind_call *b, size_t i) { return i < b->n && strcmp(b->types[i]->format, "U") == 0; }
 
 bool bind_constant_null(const struct bind_call *b, size_t i)
@@ -197,6 +204,61 @@ pennon_status run_bits(struct run_call *r, uint8_t **out, pennon_error *err)
     if (*out == NULL) return err->code;
     memset(*out, 0, size);
     return PENNON_OK;
+}
+
+struct ArrowArray datum_rows(const struct datum *d)
+{
+    struct ArrowArray rows = *d->view.array;
+    rows.offset = d->view.offset;
+    rows.length = d->view.length;
+    rows.null_count = -1;
+    return rows;
+}
+
+/* Values of a fixed width are copied one by one. */
+static pennon_status choose_fixed(struct run_call *r, const uint8_t *which, pennon_error *err)
+{
+    const size_t width = arrow_type_width(&r->node->type);
+    uint8_t *to = NULL;
+    TRY_RETURN(run_values(r, width, &to, err));
+    for (int64_t i = 0; i < r->rows; i++) {
+        if (which[i] == FROM_NONE || datum_is_null(&r->args[which[i]], i)) {
+            TRY_RETURN(run_set_null(r, i, err));
+            continue;
+        }
+        const struct datum *d = &r->args[which[i]];
+        memcpy(to + (size_t)i * width, array_view_fixed(&d->view, datum_row(d, i)), width);
+    }
+    return PENNON_OK;
+}
+
+pennon_status run_choose(struct run_call *r, const uint8_t *which, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    struct ArrowArray all = {0}, *rows;
+    const struct ArrowArray **list;
+    uint64_t *indices, *starts, total = 0;
+    if (r->node->type.layout == LAYOUT_FIXED && r->node->type.id != ARROW_DICTIONARY) return choose_fixed(r, which, err);
+    TRY_NEW(rows, arena_calloc(r->scratch, r->n, sizeof *rows, err));
+    TRY_NEW(list, arena_calloc(r->scratch, r->n, sizeof *list, err));
+    TRY_NEW(starts, arena_calloc(r->scratch, r->n, sizeof *starts, err));
+    TRY_NEW(indices, arena_calloc(r->scratch, (size_t)r->rows + 1, sizeof *indices, err));
+    for (size_t k = 0; k < r->n; k++) {
+        rows[k] = datum_rows(&r->args[k]);
+        list[k] = &rows[k];
+        starts[k] = total;
+        total += (uint64_t)rows[k].length;
+    }
+    for (int64_t i = 0; i < r->rows; i++) {
+        indices[i] = which[i] == FROM_NONE ? ARRAY_TAKE_NULL
+                                           : starts[which[i]] + (uint64_t)datum_row(&r->args[which[i]], i);
+    }
+    TRY(array_concat(r->node->schema, r->n, list, r->c->mem, &all, err));
+    array_release(r->out);
+    TRY(array_take(r->node->schema, &all, indices, (size_t)r->rows, r->c->mem, r->out, err));
+done:
+    array_release(&all);
+    return st;
 }
 
 pennon_status text_out_begin_at(struct text_out *o, struct run_call *r, struct ArrowArray *array, bool large, int64_t rows,

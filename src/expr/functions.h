@@ -65,6 +65,22 @@ void text_out_end_row(struct text_out *o);  /* a null row is one that nothing wa
 void text_out_finish(struct text_out *o);   /* every row is done: the buffers go to the array */
 void text_out_abandon(struct text_out *o);  /* idempotent; also after finish */
 
+/* Every row of the result is the row of one argument: which[i] is its number, or FROM_NONE for a null row. The arguments have the type of the
+ * result. */
+#define FROM_NONE UINT8_MAX
+pennon_status run_choose(struct run_call *r, const uint8_t *which, pennon_error *err) CHECKED;
+/* A shallow array of the rows of a datum, for kernels that take arrays; borrowed. */
+struct ArrowArray datum_rows(const struct datum *d);
+/* bind of functions that are known by name and refused: NOT_SUPPORTED. */
+pennon_status bind_not_supported(struct bind_call *b, pennon_error *err);
+
+/* ---- names of types (type_names.c) ---- */
+
+/* Append the name of a type as arrow_typeof gives it. */
+pennon_status type_name_write(const struct ArrowSchema *schema, struct buf *out, pennon_error *err) CHECKED;
+/* An owned schema (name "", nullable) from such a name; INVALID_ARGUMENT of kind TypeMismatch. */
+pennon_status type_name_read(struct bytes text, struct mem *mem, struct ArrowSchema *out, pennon_error *err) CHECKED;
+
 /* ---- functions of one row ---- */
 
 #define ROW_MAX_ARGS 6
