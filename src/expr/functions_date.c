@@ -436,7 +436,7 @@ static bool bin_of(const struct stride *s, int64_t v, int64_t origin, int64_t *o
     int64_t since;
     if (s->months > 0) {
         const int64_t edge = INT64_C(366) * DAY_SECONDS * NANOS;
-        if (v < INT64_MIN + edge + s->months * 31 * DAY_SECONDS || s->months > 1200) return false;
+        if (s->months > 1200 || v < INT64_MIN + edge + s->months * 31 * DAY_SECONDS * NANOS) return false;
         *out = bin_months(v, origin, s->months);
         return true;
     }
