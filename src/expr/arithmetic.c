@@ -39,39 +39,39 @@ struct operands {
     const uint64_t *valid;
 };
 
-#define LOOP(T, EXPR)                                          \
-    for (int64_t i = 0; i < o->rows; i++) {                    \
-        T x, y, z;                                             \
+#define LOOP(T, EXPR)                                                           \
+    for (int64_t i = 0; i < o->rows; i++) {                                     \
+        T x, y, z;                                                              \
         memcpy(&x, o->a + (o->scalar_a ? 0 : i) * (int64_t)sizeof x, sizeof x); \
         memcpy(&y, o->b + (o->scalar_b ? 0 : i) * (int64_t)sizeof y, sizeof y); \
-        z = (T)(EXPR);                                         \
-        memcpy(o->to + i * (int64_t)sizeof z, &z, sizeof z);   \
+        z = (T)(EXPR);                                                          \
+        memcpy(o->to + i * (int64_t)sizeof z, &z, sizeof z);                    \
     }
 /* One loop for each shape: which side moves is known while it runs. */
-#define SHAPES(T, EXPR)                       \
-    do {                                      \
-        struct operands shape = *operands;    \
-        const struct operands *o = &shape;    \
+#define SHAPES(T, EXPR)                                   \
+    do {                                                  \
+        struct operands shape = *operands;                \
+        const struct operands *o = &shape;                \
         if (!operands->scalar_a && !operands->scalar_b) { \
-            shape.scalar_a = false;           \
-            shape.scalar_b = false;           \
-            LOOP(T, EXPR)                     \
-        } else if (!operands->scalar_a) {     \
-            shape.scalar_a = false;           \
-            shape.scalar_b = true;            \
-            LOOP(T, EXPR)                     \
-        } else {                              \
-            LOOP(T, EXPR)                     \
-        }                                     \
+            shape.scalar_a = false;                       \
+            shape.scalar_b = false;                       \
+            LOOP(T, EXPR)                                 \
+        } else if (!operands->scalar_a) {                 \
+            shape.scalar_a = false;                       \
+            shape.scalar_b = true;                        \
+            LOOP(T, EXPR)                                 \
+        } else {                                          \
+            LOOP(T, EXPR)                                 \
+        }                                                 \
     } while (0)
 
 /* + - * of unsigned words: the same bits as of signed ones, and wrapping is defined. The narrow ones are computed in 32 bits. */
-#define WRAPPING(NAME, T, W)                                                    \
-    static void NAME(enum ast_arith op, const struct operands *operands)        \
-    {                                                                           \
-        if (op == AST_ADD) SHAPES(T, (W)x + (W)y);                              \
-        if (op == AST_SUBTRACT) SHAPES(T, (W)x - (W)y);                         \
-        if (op == AST_MULTIPLY) SHAPES(T, (W)x *(W)y);                          \
+#define WRAPPING(NAME, T, W)                                             \
+    static void NAME(enum ast_arith op, const struct operands *operands) \
+    {                                                                    \
+        if (op == AST_ADD) SHAPES(T, (W)x + (W)y);                       \
+        if (op == AST_SUBTRACT) SHAPES(T, (W)x - (W)y);                  \
+        if (op == AST_MULTIPLY) SHAPES(T, (W)x *(W)y);                   \
     }
 WRAPPING(wrapping_8, uint8_t, uint32_t)
 WRAPPING(wrapping_16, uint16_t, uint32_t)
@@ -79,24 +79,24 @@ WRAPPING(wrapping_32, uint32_t, uint32_t)
 WRAPPING(wrapping_64, uint64_t, uint64_t)
 
 /* A divisor of a row that is not valid counts as 1. LEAST is the number whose quotient by -1 does not fit, 0 for none. */
-#define DIVISION(NAME, T, SIGNED, LEAST)                                                                \
-    static enum arithmetic_fault NAME(enum ast_arith op, const struct operands *o)                      \
-    {                                                                                                   \
-        for (int64_t i = 0; i < o->rows; i++) {                                                         \
-            T x, y, z;                                                                                  \
-            memcpy(&x, o->a + (o->scalar_a ? 0 : i) * (int64_t)sizeof x, sizeof x);                     \
-            memcpy(&y, o->b + (o->scalar_b ? 0 : i) * (int64_t)sizeof y, sizeof y);                     \
-            if (!row_valid(o->valid, i)) y = 1;                                                         \
-            if (y == 0) return ARITHMETIC_ZERO;                                                         \
-            if (SIGNED && y == (T)-1) {                                                                 \
+#define DIVISION(NAME, T, SIGNED, LEAST)                                                                    \
+    static enum arithmetic_fault NAME(enum ast_arith op, const struct operands *o)                          \
+    {                                                                                                       \
+        for (int64_t i = 0; i < o->rows; i++) {                                                             \
+            T x, y, z;                                                                                      \
+            memcpy(&x, o->a + (o->scalar_a ? 0 : i) * (int64_t)sizeof x, sizeof x);                         \
+            memcpy(&y, o->b + (o->scalar_b ? 0 : i) * (int64_t)sizeof y, sizeof y);                         \
+            if (!row_valid(o->valid, i)) y = 1;                                                             \
+            if (y == 0) return ARITHMETIC_ZERO;                                                             \
+            if (SIGNED && y == (T)-1) {                                                                     \
                 if (op == AST_DIVIDE && x == (LEAST) && row_valid(o->valid, i)) return ARITHMETIC_OVERFLOW; \
-                z = (T)(op == AST_DIVIDE ? (x == (LEAST) ? x : (T)-x) : 0);                             \
-            } else {                                                                                    \
-                z = (T)(op == AST_DIVIDE ? x / y : x % y);                                              \
-            }                                                                                           \
-            memcpy(o->to + i * (int64_t)sizeof z, &z, sizeof z);                                        \
-        }                                                                                               \
-        return ARITHMETIC_FINE;                                                                         \
+                z = (T)(op == AST_DIVIDE ? (x == (LEAST) ? x : (T)-x) : 0);                                 \
+            } else {                                                                                        \
+                z = (T)(op == AST_DIVIDE ? x / y : x % y);                                                  \
+            }                                                                                               \
+            memcpy(o->to + i * (int64_t)sizeof z, &z, sizeof z);                                            \
+        }                                                                                                   \
+        return ARITHMETIC_FINE;                                                                             \
     }
 DIVISION(divide_i8, int8_t, true, INT8_MIN)
 DIVISION(divide_i16, int16_t, true, INT16_MIN)
@@ -110,7 +110,8 @@ DIVISION(divide_u64, uint64_t, false, 0)
 static enum arithmetic_fault integers(enum ast_arith op, const struct arrow_type *t, const struct operands *o)
 {
     typedef enum arithmetic_fault (*divide_fn)(enum ast_arith, const struct operands *);
-    static const divide_fn divide[2][4] = {{divide_i8, divide_i16, divide_i32, divide_i64}, {divide_u8, divide_u16, divide_u32, divide_u64}};
+    static const divide_fn divide[2][4] = {{divide_i8, divide_i16, divide_i32, divide_i64},
+                                           {divide_u8, divide_u16, divide_u32, divide_u64}};
     typedef void (*wrapping_fn)(enum ast_arith, const struct operands *);
     static const wrapping_fn wrap[4] = {wrapping_8, wrapping_16, wrapping_32, wrapping_64};
     size_t log = bit_width(t->bit_width / 8) - 1;
@@ -122,14 +123,14 @@ static enum arithmetic_fault integers(enum ast_arith op, const struct arrow_type
 
 /* --------------------------------------------------------------------------------------------------------------- floats */
 
-#define FLOATS(NAME, T, REMAINDER)                                         \
-    static void NAME(enum ast_arith op, const struct operands *operands)   \
-    {                                                                      \
-        if (op == AST_ADD) SHAPES(T, x + y);                               \
-        if (op == AST_SUBTRACT) SHAPES(T, x - y);                          \
-        if (op == AST_MULTIPLY) SHAPES(T, x *y);                           \
-        if (op == AST_DIVIDE) SHAPES(T, x / y);                            \
-        if (op == AST_MODULO) SHAPES(T, REMAINDER(x, y));                  \
+#define FLOATS(NAME, T, REMAINDER)                                       \
+    static void NAME(enum ast_arith op, const struct operands *operands) \
+    {                                                                    \
+        if (op == AST_ADD) SHAPES(T, x + y);                             \
+        if (op == AST_SUBTRACT) SHAPES(T, x - y);                        \
+        if (op == AST_MULTIPLY) SHAPES(T, x *y);                         \
+        if (op == AST_DIVIDE) SHAPES(T, x / y);                          \
+        if (op == AST_MODULO) SHAPES(T, REMAINDER(x, y));                \
     }
 FLOATS(floats_32, float, fmodf)
 FLOATS(floats_64, double, fmod)
@@ -138,7 +139,8 @@ FLOATS(floats_64, double, fmod)
 static void floats_16(enum ast_arith op, const struct datum *a, const struct datum *b, const struct operands *o)
 {
     for (int64_t i = 0; i < o->rows; i++) {
-        float x = (float)array_view_double(&a->view, datum_row(a, i)), y = (float)array_view_double(&b->view, datum_row(b, i)), z = 0;
+        float x = (float)array_view_double(&a->view, datum_row(a, i)), y = (float)array_view_double(&b->view, datum_row(b, i)),
+              z = 0;
         if (op == AST_ADD) z = x + y;
         if (op == AST_SUBTRACT) z = x - y;
         if (op == AST_MULTIPLY) z = x * y;
@@ -156,7 +158,8 @@ static enum arithmetic_fault times(enum ast_arith op, const struct node *n, cons
                                    const struct operands *o)
 {
     bool narrow = n->type.bit_width == 32;
-    int64_t divisor = a->view.type.id == ARROW_DATE64 && b->view.type.id == ARROW_DATE64 && arrow_id_is_integer(n->type.id) ? 86400000 : 1;
+    int64_t divisor =
+        a->view.type.id == ARROW_DATE64 && b->view.type.id == ARROW_DATE64 && arrow_id_is_integer(n->type.id) ? 86400000 : 1;
     for (int64_t i = 0; i < o->rows; i++) {
         int64_t z = 0;
         if (row_valid(o->valid, i)) {
@@ -231,12 +234,12 @@ done:
     return st;
 }
 
-#define NEGATE(T, EXPR)                                               \
-    for (int64_t i = 0; i < rows; i++) {                              \
-        T x, z;                                                       \
-        memcpy(&x, from + i * (int64_t)sizeof x, sizeof x);           \
-        z = (T)(EXPR);                                                \
-        memcpy(to + i * (int64_t)sizeof z, &z, sizeof z);             \
+#define NEGATE(T, EXPR)                                     \
+    for (int64_t i = 0; i < rows; i++) {                    \
+        T x, z;                                             \
+        memcpy(&x, from + i * (int64_t)sizeof x, sizeof x); \
+        z = (T)(EXPR);                                      \
+        memcpy(to + i * (int64_t)sizeof z, &z, sizeof z);   \
     }
 
 /* False: values of the type have no negative. Integers wrap; floats are turned by their sign bit, zero and NaN as well. */
@@ -276,7 +279,8 @@ pennon_status negate_data(struct evaluation *ev, const struct node *n, const str
     made.length = rows;
     TRY(array_give_valid(&made, valid, rows, err));
     TRY_NEW(to, array_make_buffer(&made, 1, (size_t)rows * arrow_type_width(&n->type), err));
-    if (!negate_values(&n->type, array_view_fixed(&a->view, 0), to, rows)) FAIL(PENNON_NOT_SUPPORTED, "the negative of a value of type %s", arrow_id_name(n->type.id));
+    if (!negate_values(&n->type, array_view_fixed(&a->view, 0), to, rows))
+        FAIL(PENNON_NOT_SUPPORTED, "the negative of a value of type %s", arrow_id_name(n->type.id));
     TRY(datum_own(out, n->schema, &made, a->scalar, ev->scratch, err));
 done:
     if (made.release != NULL) array_release(&made);

@@ -48,7 +48,8 @@ struct factors {
     int32_t a, b; /* powers of ten */
 };
 
-static struct factors factors_of(enum ast_arith op, const struct arrow_type *a, const struct arrow_type *b, const struct arrow_type *r)
+static struct factors factors_of(enum ast_arith op, const struct arrow_type *a, const struct arrow_type *b,
+                                 const struct arrow_type *r)
 {
     struct factors f = {0, 0};
     if (op == AST_MULTIPLY) return f;

@@ -57,14 +57,14 @@ static pennon_status load_column(struct evaluation *ev, const struct node *n, st
 
 /* ------------------------------------------------------------------------------------------------------ fields of structs */
 
-/* An array header over the same buffers with another validity, for rows [0, offset + length). */
-static pennon_status with_validity(struct evaluation *ev, const struct ArrowArray *array, const uint64_t *valid, int64_t rows,
+/* An array header over the same buffers with another validity, for `rows` rows from the array's offset. */
+static pennon_status with_validity(struct arena *scratch, const struct ArrowArray *array, const uint64_t *valid, int64_t rows,
                                    struct ArrowArray *out, pennon_error *err)
 {
-    const void **buffers = arena_calloc(ev->scratch, (size_t)array->n_buffers, sizeof *buffers, err);
+    const void **buffers = arena_calloc(scratch, (size_t)array->n_buffers, sizeof *buffers, err);
     if (buffers == NULL) return err->code;
-    uint8_t *words = arena_alloc(ev->scratch, word_count(rows) * 8, err);
-    uint8_t *bits = arena_alloc(ev->scratch, (size_t)bitmap_bytes((uint64_t)(array->offset + rows)), err);
+    uint8_t *words = arena_alloc(scratch, word_count(rows) * 8, err);
+    uint8_t *bits = arena_calloc(scratch, 1, (size_t)bitmap_bytes((uint64_t)(array->offset + rows)), err);
     if (words == NULL || bits == NULL) return err->code;
     memcpy(buffers, array->buffers, (size_t)array->n_buffers * sizeof *buffers);
     words_store(words, valid, rows);
@@ -78,37 +78,45 @@ static pennon_status with_validity(struct evaluation *ev, const struct ArrowArra
     return PENNON_OK;
 }
 
-static pennon_status field_of_struct(struct evaluation *ev, const struct node *n, const struct datum *parent, struct datum *out,
-                                     pennon_error *err)
+/* Validity of the child and of the struct above it. */
+static pennon_status merged_validity(struct arena *scratch, const struct array_view *child, const uint64_t *above, int64_t rows,
+                                     uint64_t **out, pennon_error *err)
 {
-    const struct array_view *child = &parent->view.children[n->field];
+    uint64_t *own = NULL;
+    if (child->validity != NULL) {
+        own = words_new(scratch, rows, err);
+        if (own == NULL) return err->code;
+        words_load(own, child->validity, (uint64_t)child->offset, rows);
+    }
+    return words_both(scratch, above, own, rows, out, err);
+}
+
+pennon_status datum_of_field(struct arena *scratch, const struct datum *parent, uint32_t field, struct datum *out,
+                             pennon_error *err)
+{
+    ASSERT(parent->view.type.layout == LAYOUT_STRUCT && field < parent->view.array->n_children);
+    const struct array_view *child = &parent->view.children[field];
     int64_t rows = parent->view.length;
-    uint64_t *above = NULL, *own = NULL, *valid = NULL;
+    uint64_t *above = NULL, *valid = NULL;
     enum arrow_layout layout = child->type.layout;
-    struct ArrowArray *cut = arena_alloc(ev->scratch, sizeof *cut, err);
+    struct ArrowArray *cut = arena_alloc(scratch, sizeof *cut, err);
     if (cut == NULL) return err->code;
-    ASSERT(parent->view.type.layout == LAYOUT_STRUCT && n->field < parent->view.array->n_children);
     /* The child's rows run parallel to the parent's slots. */
     *cut = *child->array;
     cut->offset = child->offset;
     cut->length = rows;
     cut->null_count = child->null_count;
     cut->release = NULL;
-    TRY_RETURN(words_valid(ev->scratch, &parent->view, rows, &above, err));
+    TRY_RETURN(words_valid(scratch, &parent->view, rows, &above, err));
     if (above != NULL && layout != LAYOUT_NULL) {
         if (layout == LAYOUT_SPARSE_UNION || layout == LAYOUT_DENSE_UNION || layout == LAYOUT_RUN_END) {
             return error_set(err, PENNON_NOT_SUPPORTED, "a field of type %s of a struct that is null in some rows",
                              arrow_id_name(child->type.id));
         }
-        if (child->validity != NULL) {
-            own = words_new(ev->scratch, rows, err);
-            if (own == NULL) return err->code;
-            words_load(own, child->validity, (uint64_t)child->offset, rows);
-        }
-        TRY_RETURN(words_both(ev->scratch, above, own, rows, &valid, err));
-        TRY_RETURN(with_validity(ev, cut, valid, rows, cut, err));
+        TRY_RETURN(merged_validity(scratch, child, above, rows, &valid, err));
+        TRY_RETURN(with_validity(scratch, cut, valid, rows, cut, err));
     }
-    return datum_borrow(out, n->schema, cut, parent->scalar, ev->scratch, err);
+    return datum_borrow(out, child->schema, cut, parent->scalar, scratch, err);
 }
 
 static pennon_status evaluate_field(struct evaluation *ev, const struct node *n, struct datum *out, pennon_error *err)
@@ -116,7 +124,7 @@ static pennon_status evaluate_field(struct evaluation *ev, const struct node *n,
     pennon_status st = PENNON_OK;
     struct datum parent = {.scalar = false}, field = {.scalar = false};
     TRY(evaluate(ev, n->children[0], &parent, err));
-    TRY(field_of_struct(ev, n, &parent, &field, err));
+    TRY(datum_of_field(ev->scratch, &parent, n->field, &field, err));
     if (parent.array.release != NULL) {
         /* The field points into the struct that is released here. */
         struct ArrowArray copy = {.release = NULL};

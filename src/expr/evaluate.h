@@ -61,6 +61,9 @@ pennon_status truth_to_array(const struct truth *t, int64_t rows, struct mem *m,
 /* Rows of a datum as an owned array; takes the datum's array where it has one. */
 pennon_status datum_to_array(const struct call *c, struct datum *d, const struct ArrowSchema *schema, int64_t rows,
                              struct ArrowArray *out, pennon_error *err) CHECKED;
+/* Field i of structs, null where the struct is; borrowed. */
+pennon_status datum_of_field(struct arena *scratch, const struct datum *parent, uint32_t field, struct datum *out,
+                             pennon_error *err) CHECKED;
 pennon_status evaluate_case(struct evaluation *ev, const struct node *n, struct datum *out, pennon_error *err) CHECKED;
 
 /* ---- compare.c ---- */

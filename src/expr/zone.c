@@ -183,7 +183,8 @@ static size_t data_size(const struct zone_counts *c, size_t width)
     return c->times * (width + 1) + c->types * 6 + c->chars + c->leap * (width + 4) + c->isstd + c->isut;
 }
 
-static bool read_data(const struct reader *r, const struct zone_counts *c, struct arena *arena, struct zone_file *f, pennon_error *err)
+static bool read_data(const struct reader *r, const struct zone_counts *c, struct arena *arena, struct zone_file *f,
+                      pennon_error *err)
 {
     const uint8_t *times = r->at, *kinds = times + c->times * 8, *types = kinds + c->times;
     f->times = arena_alloc(arena, (c->times + 1) * sizeof *f->times, err);
@@ -236,7 +237,8 @@ static bool name_is_harmless(struct bytes name)
 
 static pennon_status no_zone(struct bytes name, pennon_error *err)
 {
-    (void)error_set(err, PENNON_INVALID_ARGUMENT, "there is no time zone '%.*s'", (int)(name.size < 80 ? name.size : 80), (const char *)name.data);
+    (void)error_set(err, PENNON_INVALID_ARGUMENT, "there is no time zone '%.*s'", (int)(name.size < 80 ? name.size : 80),
+                    (const char *)name.data);
     return error_kind(err, "CastFailed");
 }
 
