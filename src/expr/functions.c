@@ -359,6 +359,7 @@ pennon_status bind_rows(struct bind_call *b, const struct row_function *f, penno
     case 's': return bind_result(b, large ? "U" : "u", err);
     case 'S': return bind_result(b, "u", err);
     case 'B': return bind_result(b, "z", err);
+    case 'x': return bind_result(b, large ? "Z" : "z", err);
     case 'i': return bind_result(b, large ? "l" : "i", err);
     case 'I': return bind_result(b, "i", err);
     case 'L': return bind_result(b, "l", err);
