@@ -61,6 +61,7 @@ struct expr {
     struct mem *mem;
     struct arena arena; /* nodes, texts */
     struct node *root;
+    int64_t bound_at; /* ns since 1970, what now() gives everywhere in the expression; 0 = nobody asked */
     struct expr_column *columns;
     size_t n_columns, cap_columns;
     struct ArrowSchema **schemas; /* owned types of the nodes and columns */
