@@ -305,6 +305,8 @@ static inline const uint8_t *array_view_fixed(const struct array_view *v, int64_
 int64_t array_view_int(const struct array_view *v, int64_t i);
 /* float16, float32, float64 as double. */
 double array_view_double(const struct array_view *v, int64_t i);
+/* The bits of the float16 nearest to a number, ties to even. */
+uint16_t half_from_double(double d);
 /* Bytes of row i of a variable, view or fixed size binary type. */
 struct bytes array_view_bytes(const struct array_view *v, int64_t i);
 /* Rows [*start, *start + *n) of the child view (array_view_child) that row i of a list, map, list view or fixed size list has. */

@@ -135,6 +135,5 @@ static inline const char *field_name(const struct ArrowSchema *s) { return s->na
 /* Number of the child that the id stands for in the text of a union's ids, or -1. */
 int64_t union_child_of(const char *ids, int8_t id);
 double half_to_double(uint16_t half);
-uint16_t half_from_double(double d); /* nearest, ties to even */
 
 #endif

@@ -61,6 +61,7 @@ struct expr {
     struct mem *mem;
     struct arena arena; /* nodes, texts */
     struct node *root;
+    int64_t bound_at; /* ns since 1970, what now() gives everywhere in the expression; 0 = nobody asked */
     struct expr_column *columns;
     size_t n_columns, cap_columns;
     struct ArrowSchema **schemas; /* owned types of the nodes and columns */
@@ -70,6 +71,9 @@ struct expr {
 };
 
 /* ---- making nodes (node.c); nodes belong to the expression ---- */
+
+/* An expression without nodes; `m` is retained. */
+struct expr *expr_new(struct mem *m, pennon_error *err) CHECKED;
 
 struct node *node_new(struct expr *e, enum node_kind kind, size_t n_children, const struct ArrowSchema *schema,
                       pennon_error *err) CHECKED;
@@ -86,9 +90,22 @@ struct node *node_cast(struct expr *e, struct node *from, const struct ArrowSche
 /* Note a node whose literal, set, pattern or state is to be freed with the expression. */
 pennon_status expr_own(struct expr *e, struct node *n, pennon_error *err) CHECKED;
 
+/* ---- prepared state of nodes (in_set.c, like.c) ---- */
+
+/* Give an IN node its set and own it. `items` (rows of `schema`, which is the value's type and of the expression; nulls may be among them) is
+ * moved, on failure too. O(items), memory of the expression. */
+pennon_status node_in_set(struct expr *e, struct node *in, const struct ArrowSchema *schema, struct ArrowArray *items,
+                          pennon_error *err) CHECKED;
+/* The items as given, for printing. */
+const struct array_view *in_set_items(const struct in_set *set);
+void in_set_free(struct in_set *set); /* NULL is allowed */
+/* Give a LIKE node its pattern and own it; node->fold must be set before. */
+pennon_status node_like_pattern(struct expr *e, struct node *like, struct bytes pattern, pennon_error *err) CHECKED;
+void like_pattern_free(struct like_pattern *p); /* NULL is allowed */
+
 /* ---- values during evaluation ---- */
 
-/* Values of one type: a row each, or one row that stands for all. */
+/* Values of one type: a row each, or one row that stands for all. Moved with datum_move only: the view points at the array in it. */
 struct datum {
     struct ArrowArray array; /* owned where release is set; else the view is borrowed */
     struct array_view view;  /* deep where the type is nested or a dictionary */
@@ -118,7 +135,18 @@ struct evaluation {
 pennon_status evaluate(struct evaluation *ev, const struct node *n, struct datum *out, pennon_error *err) CHECKED;
 /* A boolean node as truth, without making arrays in between. */
 pennon_status evaluate_truth(struct evaluation *ev, const struct node *n, struct truth *out, pennon_error *err) CHECKED;
-void datum_release(struct datum *d);
+void datum_release(struct datum *d); /* idempotent */
+void datum_move(struct datum *from, struct datum *to);
+/* A datum over an array, which is moved in, on failure too. */
+pennon_status datum_own(struct datum *out, const struct ArrowSchema *schema, struct ArrowArray *array, bool scalar,
+                        struct arena *scratch, pennon_error *err) CHECKED;
+/* A datum over somebody else's array. */
+pennon_status datum_borrow(struct datum *out, const struct ArrowSchema *schema, const struct ArrowArray *array, bool scalar,
+                           struct arena *scratch, pennon_error *err) CHECKED;
+/* The value of a constant node (one row of node->schema), for folding; faults of values are INVALID_ARGUMENT. */
+pennon_status evaluate_constant(struct expr *e, const struct node *n, struct ArrowArray *out, pennon_error *err) CHECKED;
+/* May the node meet a fault of values (division by zero, a cast that fails, a function)? */
+bool node_may_fail(const struct node *n);
 
 /* ---- casts (cast*.c) ---- */
 

@@ -1,0 +1,64 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/* Inside the casts: one cast from a type to another, and the functions that convert a row. */
+#ifndef EXPR_CAST_H
+#define EXPR_CAST_H
+
+#include "expr/evaluate.h"
+#include "expr/zone.h"
+
+struct cast;
+/* Convert row `row`, which is not null, to `to` (a value of the target's width; for booleans a byte). False: the value does not fit. */
+typedef bool (*cast_row_fn)(const struct cast *k, int64_t row, uint8_t *to);
+/* All rows at once, for casts that cannot fail; garbage under nulls gives garbage. */
+typedef void (*cast_all_fn)(const uint8_t *from, uint8_t *to, int64_t rows);
+
+struct cast {
+    const struct call *c;
+    const struct array_view *from;
+    const struct ArrowSchema *to_schema;
+    struct arrow_type to;
+    bool try_cast;
+    struct arena *scratch;
+    int64_t rows;
+    int64_t factor, divisor; /* of time units */
+    struct zone from_zone, to_zone;
+};
+
+/* The function for two types of plain values; NULL: there is no such cast. */
+cast_row_fn cast_number_find(const struct arrow_type *from, const struct arrow_type *to);
+cast_all_fn cast_number_all(const struct arrow_type *from, const struct arrow_type *to);
+cast_row_fn cast_time_find(const struct arrow_type *from, const struct arrow_type *to);
+/* From text to the type; NULL: none. */
+cast_row_fn cast_parse_find(const struct arrow_type *to);
+pennon_status cast_time_prepare(struct cast *k, pennon_error *err) CHECKED;
+
+/* Store an integer of an integer or time type; false where it does not fit. */
+bool store_integer(const struct arrow_type *t, int64_t v, uint8_t *to);
+/* A double rounded to the float type. */
+void store_float(const struct arrow_type *t, double v, uint8_t *to);
+/* An integer with a scale as a decimal, rounded half away from zero; false past the precision. */
+bool store_decimal(const struct arrow_type *t, struct wide v, int32_t scale, uint8_t *to);
+static inline int64_t units_per_second(enum arrow_unit u)
+{
+    return u == ARROW_SECOND ? 1 : u == ARROW_MILLI ? 1000 : u == ARROW_MICRO ? 1000000 : 1000000000;
+}
+
+/* A date and time in parts; offset: seconds east that were written, where has_offset. */
+struct moment {
+    int64_t days;    /* since 1970 */
+    int64_t seconds; /* of the day, up to 86400 with a leap second */
+    int64_t nanos;
+    bool has_offset;
+    struct bytes zone; /* its name where it is no plain offset */
+    int64_t offset;
+};
+bool parse_date(struct bytes text, struct arena *scratch, int64_t *days);
+bool parse_moment(struct bytes text, struct moment *out);
+/* Seconds since 1970, UTC; a local time is one of `local`. False: the named zone is unknown, or out of range. */
+bool moment_instant(const struct moment *m, const struct zone *local, struct arena *scratch, int64_t *seconds);
+
+/* Text of a float as official writes it: shortest digits that read back. */
+#define FLOAT_TEXT_MAX 64u
+size_t float_text(double v, enum arrow_id id, char out[FLOAT_TEXT_MAX]);
+
+#endif
