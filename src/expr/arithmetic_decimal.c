@@ -108,7 +108,7 @@ static bool with_sign(struct wide m, bool negative, struct wide *out)
     return zero || wide_negative(out) == negative;
 }
 
-static bool wide_add(struct wide a, struct wide b, struct wide *out)
+static bool wide_sum(struct wide a, struct wide b, struct wide *out)
 {
     uint64_t carry = 0;
     for (int i = 0; i < 4; i++) {
@@ -170,12 +170,12 @@ static enum arithmetic_fault operate_wide(enum ast_arith op, struct wide x, stru
 {
     bool negative_x = false, negative_y = false, fits = true;
     struct wide q, r;
-    if (op == AST_ADD) return wide_add(x, y, z) ? ARITHMETIC_FINE : ARITHMETIC_OVERFLOW;
+    if (op == AST_ADD) return wide_sum(x, y, z) ? ARITHMETIC_FINE : ARITHMETIC_OVERFLOW;
     if (op == AST_SUBTRACT) {
         /* The least number has no negative: x - y = ~(~x + y). */
         struct wide inverted = x;
         for (int i = 0; i < 4; i++) inverted.word[i] = ~inverted.word[i];
-        fits = wide_add(inverted, y, z);
+        fits = wide_sum(inverted, y, z);
         for (int i = 0; i < 4; i++) z->word[i] = ~z->word[i];
         return fits ? ARITHMETIC_FINE : ARITHMETIC_OVERFLOW;
     }
