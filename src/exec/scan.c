@@ -1,7 +1,7 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /* Scans: a queue of jobs, each a physical row range of one fragment. Without a filter the result of a job is a batch.
  *
- * Jobs are numbered in table order. Up to `readahead` of them are in work on the pool; the consumer takes the one it needs next, and
+ * A job of narrow rows is several batches, which share its memory. Jobs are numbered in table order. Up to `readahead` of them are in work on the pool; the consumer takes the one it needs next, and
  * decodes it itself when no thread has begun it. So a scan with one thread starts no thread, and no task waits for another.
  *
  * Wide rows come in smaller batches: their width is known from the type where that is fixed, else from the first batch, before which
@@ -17,6 +17,11 @@
 
 #include "exec/gather.h"
 
+/* Without a filter a job is some batches, up to so many bytes, which are given out as parts of it. */
+#define PLAIN_BATCHES_MAX 8u
+#define PLAIN_BYTES_MAX ((uint64_t)1 << 20)
+/* Jobs that a task runs before it lets others have the thread. */
+#define TASK_JOBS_MAX 16u
 /* Rows of a job under a filter: the first, and at most. */
 #define FILTER_ROWS_FIRST 8192u
 #define FILTER_ROWS_MAX 65536u
@@ -55,6 +60,10 @@ struct scan {
     const struct fragment **fragments;
     size_t n_fragments;
     uint64_t job_rows, job_rows_max; /* of the next job, of any */
+    uint64_t job_rows_limit;         /* what was found to fit memory */
+    uint64_t batch_rows;             /* of a batch at most; without a filter */
+    struct shared_array *whole;      /* a job's rows that are given out in parts, from `given` on; or NULL */
+    int64_t given;
     uint64_t job_bytes;
     bool measured;             /* a job has come */
     const struct split *split; /* of the next job */
@@ -62,7 +71,7 @@ struct scan {
     struct gather gather;      /* under a filter */
     struct piece held;         /* came while others had to be given first */
     bool ended;                /* no further job */
-    size_t window; /* jobs at most */
+    size_t window;             /* jobs at most */
     struct cursor at;
     struct job **queue; /* ring, `count` from `head` */
     size_t head, count;
@@ -90,22 +99,30 @@ static void job_free(struct job *j)
     mem_free(j->scan->call.mem, j);
 }
 
-/* Pool task: the first queued job of the scan. */
+/* With the lock held: the first job that nobody has begun. */
+static struct job *queued_job(struct scan *s)
+{
+    for (size_t i = 0; i < s->count; i++) {
+        struct job *j = s->queue[(s->head + i) % s->window];
+        if (j->state == JOB_QUEUED) return j;
+    }
+    return NULL;
+}
+
+/* Pool task: queued jobs of the scan, one after the other. */
 static void scan_task(void *arg)
 {
     struct scan *s = arg;
     (void)pthread_mutex_lock(&s->lock);
-    struct job *j = NULL;
-    for (size_t i = 0; i < s->count && !j; i++) {
-        struct job *k = s->queue[(s->head + i) % s->window];
-        if (k->state == JOB_QUEUED) j = k;
-    }
-    if (j) {
+    for (unsigned n = 0; n < TASK_JOBS_MAX; n++) {
+        struct job *j = queued_job(s);
+        if (!j) break;
         j->state = JOB_RUNNING;
         (void)pthread_mutex_unlock(&s->lock);
         run_job(j);
         (void)pthread_mutex_lock(&s->lock);
         j->state = JOB_DONE;
+        (void)pthread_cond_broadcast(&s->changed);
     }
     s->running--;
     (void)pthread_cond_broadcast(&s->changed);
@@ -248,7 +265,15 @@ static uint64_t fixed_row_bytes(const struct ArrowSchema *schema)
 /* Later jobs hold rows of about job_bytes, where a row takes `each`. */
 static void fit_jobs(struct scan *s, uint64_t each)
 {
-    const uint64_t rows = max_u64(s->job_bytes / max_u64(each, 1), 1);
+    uint64_t rows = max_u64(s->job_bytes / max_u64(each, 1), 1);
+    if (!s->plan->filter) {
+        s->batch_rows = min_u64(s->batch_rows, rows);
+        /* How wide rows are that have no fixed width is not known before the first job. */
+        const uint64_t fit = each ? PLAIN_BYTES_MAX / each / s->batch_rows : 1;
+        rows = s->batch_rows * max_u64(min_u64(fit, PLAIN_BATCHES_MAX), 1); /* 1 MiB at most, or one batch */
+        s->job_rows = s->job_rows_max = min_u64(rows, s->job_rows_limit);
+        return;
+    }
     s->job_rows_max = min_u64(s->job_rows_max, rows);
     s->job_rows = min_u64(s->job_rows, s->job_rows_max);
 }
@@ -369,7 +394,8 @@ static pennon_status split_head(struct scan *s, pennon_error *err)
     }
     if (j->status != PENNON_OK || j->at.rows.end == end) return PENNON_OK;
     /* Later jobs are made as small as the one that fitted. */
-    s->job_rows = s->job_rows_max = j->at.rows.end - j->at.rows.start;
+    s->job_rows = s->job_rows_max = s->job_rows_limit = j->at.rows.end - j->at.rows.start;
+    s->batch_rows = min_u64(s->batch_rows, s->job_rows);
     struct stretch left = j->at;
     struct job *rest = NULL;
     left.rows = (struct row_range){j->at.rows.end, end};
@@ -410,16 +436,40 @@ static pennon_status next_piece(struct scan *s, struct piece *out, bool *more, p
     return st;
 }
 
+/* The next part of a job's rows. */
+static pennon_status next_part(struct scan *s, struct ArrowArray *out, pennon_error *err)
+{
+    const int64_t left = shared_array_get(s->whole)->length - s->given;
+    const int64_t n = (int64_t)min_u64((uint64_t)left, s->batch_rows);
+    TRY_RETURN(array_slice(&s->plan->arrow, s->whole, s->given, n, s->call.mem, out, err));
+    s->given += n;
+    if (n < left) return PENNON_OK;
+    shared_array_release(s->whole);
+    s->whole = NULL;
+    return PENNON_OK;
+}
+
 /* Without a filter: batch by batch. */
 static pennon_status next_plain(struct scan *s, struct ArrowArray *out, pennon_error *err)
 {
     struct piece piece;
     bool more;
+    if (s->whole) return next_part(s, out, err);
     do {
         TRY_RETURN(next_piece(s, &piece, &more, err));
     } while (more && piece.rows == 0);
-    if (more) array_move(&piece.batch, out);
-    return PENNON_OK;
+    if (!more) return PENNON_OK;
+    if (piece.rows <= s->batch_rows) {
+        array_move(&piece.batch, out);
+        return PENNON_OK;
+    }
+    s->whole = shared_array_new(&piece.batch, s->call.mem, err);
+    if (!s->whole) {
+        piece_free(&s->call, &piece);
+        return err->code;
+    }
+    s->given = 0;
+    return next_part(s, out, err);
 }
 
 /* Memory for a read that did not fit. */
@@ -473,6 +523,7 @@ static void scan_free(void *ctx)
     struct call call = s->call;
     mem_free(call.mem, s->queue);
     mem_free(call.mem, s->fragments);
+    shared_array_release(s->whole);
     piece_free(&s->call, &s->held);
     gather_free(&s->gather);
     scan_plan_free(s->plan);
@@ -502,11 +553,13 @@ static void set_limits(struct scan *s, const struct scan_spec *spec)
         s->at.take = spec->limit;
     }
     if (s->plan->nothing || spec->limit == 0) s->at.take = s->gather.take = 0;
-    s->job_rows = s->job_rows_max = spec->batch_rows;
+    s->job_rows = s->job_rows_max = s->batch_rows = spec->batch_rows;
+    s->job_rows_limit = UINT64_MAX;
     s->job_bytes = filtered ? FILTER_BYTES_MAX : spec->batch_bytes;
     use_split(s, &s->plan->splits[s->plan->splits[SPLIT_LEAN].first ? SPLIT_LEAN : SPLIT_WIDE]);
     /* A few rows need not be looked for in many. */
-    if (filtered) s->job_rows = min_u64(s->job_rows, max_u64(most_rows(s) < FILTER_ROWS_FIRST ? most_rows(s) * 2 : FILTER_ROWS_FIRST, 256));
+    if (filtered)
+        s->job_rows = min_u64(s->job_rows, max_u64(most_rows(s) < FILTER_ROWS_FIRST ? most_rows(s) * 2 : FILTER_ROWS_FIRST, 256));
 }
 
 pennon_status scan_open(const struct call *c, struct snapshot *snapshot, struct file_cache *fc, struct scan_plan *plan,

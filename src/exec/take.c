@@ -85,9 +85,13 @@ struct taking {
     uint64_t *starts;         /* live rows before each fragment of the snapshot; NULL = not asked for */
 };
 
-/* Rows that are deleted or not there drop out. */
+/* Fewer rows are not worth a second thread. */
+#define GROUP_ROWS_MIN 1024u
+
+/* Rows that are deleted or not there drop out. Many rows of one fragment become a group for each thread. */
 static pennon_status group_rows(struct taking *t, pennon_error *err)
 {
+    const uint64_t most = t->c->threads > 1 ? max_u64(t->n / t->c->threads + 1, GROUP_ROWS_MIN) : UINT64_MAX;
     pennon_status st = PENNON_OK;
     struct deletion_vector *dv = NULL;
     const struct fragment *f = NULL;
@@ -97,12 +101,15 @@ static pennon_status group_rows(struct taking *t, pennon_error *err)
         if (place == ADDRESS_NONE) break; /* sorted: only such follow */
         uint32_t offset = (uint32_t)place;
         ASSERT(place >> 32 < t->s->n_fragments);
-        if (f != &t->s->fragments[place >> 32]) {
+        const bool other = f != &t->s->fragments[place >> 32];
+        if (other) {
             f = &t->s->fragments[place >> 32];
             deletion_vector_release(dv);
             dv = NULL;
             TRY(fragment_physical_rows(t->c, t->s, f, file_cache_length, t->fc, &physical, err));
             TRY(fragment_deletions(t->c, t->s, f, &dv, err));
+        }
+        if (other || (place != last && t->groups[t->n_groups - 1].count >= most)) {
             TRY(mem_grow(t->c->mem, &t->groups, &t->cap_groups, t->n_groups, sizeof *t->groups, SIZE_MAX / 256, err));
             t->groups[t->n_groups++] = (struct group){.fragment = f, .rows = t->ranges + n_ranges, .first = row};
         }
@@ -158,46 +165,140 @@ static pennon_status live_starts(const struct call *c, struct snapshot *s, struc
     return PENNON_OK;
 }
 
-/* All groups one behind the other. */
-static pennon_status join_groups(struct taking *t, struct ArrowArray *out, pennon_error *err)
+/* ---- the rows in the order of the request ---- */
+
+/* What the groups have of one column of the result. */
+struct parts {
+    const struct ArrowSchema *schema;
+    const struct ArrowArray **arrays;
+    size_t n;
+};
+
+/* Bytes of a row where all rows of the column are valid and of fixed width in one buffer, its address in *data; else 0. */
+static size_t flat_width(const struct ArrowSchema *schema, const struct ArrowArray *a, const uint8_t **data, pennon_error *err)
+{
+    struct arrow_type t;
+    size_t width;
+    if (arrow_type_of(schema, &t, err) != PENNON_OK || a->null_count != 0) return 0;
+    if (t.layout == LAYOUT_FIXED) {
+        width = arrow_type_width(&t);
+    } else if (t.layout == LAYOUT_FIXED_LIST && a->offset == 0) {
+        width = flat_width(schema->children[0], a->children[0], data, err) * (size_t)t.fixed_size;
+        return width;
+    } else {
+        return 0;
+    }
+    *data = (const uint8_t *)a->buffers[1] + (size_t)a->offset * width;
+    return t.id == ARROW_DICTIONARY ? 0 : width;
+}
+
+/* The same shape as `like`, `rows` long, with a buffer of `width` bytes a row for its values. */
+static pennon_status make_flat(const struct ArrowSchema *schema, int64_t rows, size_t width, struct mem *m, struct ArrowArray *out,
+                               uint8_t **values, pennon_error *err)
+{
+    struct arrow_type t;
+    TRY_RETURN(arrow_type_of(schema, &t, err));
+    TRY_RETURN(array_new_for(out, schema, m, err));
+    out->length = rows;
+    if (t.layout == LAYOUT_FIXED_LIST) {
+        const size_t n = (size_t)t.fixed_size;
+        return make_flat(schema->children[0], rows * (int64_t)n, width / n, m, out->children[0], values, err);
+    }
+    *values = array_make_buffer(out, 1, (size_t)rows * width, err);
+    return *values ? PENNON_OK : err->code;
+}
+
+/* Row k of the result is row found[k] of the parts one behind the other. */
+static pennon_status gather_flat(const struct call *c, const struct parts *p, const uint8_t *const *data, size_t width,
+                                 const uint64_t *found, size_t n, struct ArrowArray *out, pennon_error *err)
+{
+    uint8_t *to;
+    TRY_RETURN(make_flat(p->schema, (int64_t)n, width, c->mem, out, &to, err));
+    for (size_t k = 0; k < n; k++) {
+        uint64_t row = found[k];
+        size_t part = 0;
+        while (row >= (uint64_t)p->arrays[part]->length) row -= (uint64_t)p->arrays[part++]->length;
+        memcpy(to + k * width, data[part] + row * width, width);
+    }
+    return PENNON_OK;
+}
+
+static pennon_status gather_column(const struct call *c, const struct parts *p, const uint64_t *found, size_t n,
+                                   struct ArrowArray *out, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
-    const struct ArrowArray **parts = NULL;
-    size_t n = 0;
-    TRY_NEW(parts, mem_calloc(t->c->mem, t->n_groups + 1, sizeof(void *), err));
-    for (size_t i = 0; i < t->n_groups; i++) {
-        if (t->groups[i].batch.release) parts[n++] = &t->groups[i].batch;
+    struct ArrowArray joined = {0};
+    const uint8_t *data[64];
+    size_t width = 0;
+    for (size_t i = 0; i < p->n && p->n <= ARRAY_LEN(data); i++) {
+        width = flat_width(p->schema, p->arrays[i], &data[i], err);
+        if (width == 0) break;
     }
-    if (n == 0) {
-        st = array_nulls(&t->plan->arrow, 0, t->c->mem, out, err);
-    } else if (n == 1) {
-        for (size_t i = 0; i < t->n_groups; i++) {
-            if (t->groups[i].batch.release) array_move(&t->groups[i].batch, out);
-        }
-    } else {
-        st = array_concat(&t->plan->arrow, n, parts, t->c->mem, out, err);
-    }
+    TRY(call_check(c, err));
+    if (width && p->n <= ARRAY_LEN(data)) return gather_flat(c, p, data, width, found, n, out, err);
+    if (p->n == 1) return array_take(p->schema, p->arrays[0], found, n, c->mem, out, err);
+    TRY(array_concat(p->schema, p->n, p->arrays, c->mem, &joined, err));
+    TRY(array_take(p->schema, &joined, found, n, c->mem, out, err));
 done:
-    mem_free(t->c->mem, parts);
+    array_release(&joined);
     return st;
 }
 
-/* Request order: nothing to do when the rows were asked for in table order, each once. */
-static pennon_status order_rows(struct taking *t, struct ArrowArray *all, struct ArrowArray *out, pennon_error *err)
+/* Found rows packed; true: they are all rows of the groups, in their order. */
+static bool pack_found(struct taking *t, uint64_t rows, size_t *n)
 {
-    size_t n = 0;
     bool same = true;
+    *n = 0;
     for (size_t i = 0; i < t->n; i++) {
         if (t->found[i] == UINT64_MAX) continue;
-        ASSERT((int64_t)t->found[i] < all->length);
-        same = same && t->found[i] == n;
-        t->found[n++] = t->found[i];
+        ASSERT(t->found[i] < rows);
+        same = same && t->found[i] == *n;
+        t->found[(*n)++] = t->found[i];
     }
-    if (same && (int64_t)n == all->length) {
-        array_move(all, out);
+    return same && *n == rows;
+}
+
+/* Groups with rows come first. */
+static size_t drop_empty_groups(struct taking *t, uint64_t *rows)
+{
+    size_t n = 0;
+    *rows = 0;
+    for (size_t i = 0; i < t->n_groups; i++) {
+        struct group g = t->groups[i];
+        if (!g.batch.release) continue;
+        *rows += (uint64_t)g.batch.length;
+        t->groups[i].batch.release = NULL;
+        t->groups[n++] = g;
+    }
+    t->n_groups = n;
+    return n;
+}
+
+static pennon_status order_rows(struct taking *t, struct ArrowArray *out, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    const struct ArrowSchema *schema = &t->plan->arrow;
+    uint64_t rows;
+    size_t n;
+    struct parts p = {.n = drop_empty_groups(t, &rows)};
+    const bool same = pack_found(t, rows, &n);
+    if (p.n == 0) return array_nulls(schema, 0, t->c->mem, out, err);
+    if (same && p.n == 1) {
+        array_move(&t->groups[0].batch, out);
         return PENNON_OK;
     }
-    return array_take(&t->plan->arrow, all, t->found, n, t->c->mem, out, err);
+    TRY_NEW(p.arrays, mem_calloc(t->c->mem, p.n, sizeof *p.arrays, err));
+    TRY(array_new(out, 1, (size_t)schema->n_children, t->c->mem, err));
+    out->length = (int64_t)n;
+    for (int64_t k = 0; k < schema->n_children; k++) {
+        p.schema = schema->children[k];
+        for (size_t i = 0; i < p.n; i++) p.arrays[i] = t->groups[i].batch.children[k];
+        TRY(gather_column(t->c, &p, t->found, n, out->children[k], err));
+    }
+done:
+    mem_free(t->c->mem, p.arrays);
+    if (st != PENNON_OK) array_release(out);
+    return st;
 }
 
 pennon_status take_places(const struct call *c, struct snapshot *s, struct file_cache *fc, const struct column_plan *plan,
@@ -205,7 +306,6 @@ pennon_status take_places(const struct call *c, struct snapshot *s, struct file_
 {
     pennon_status st = PENNON_OK;
     struct taking t = {.c = c, .s = s, .fc = fc, .plan = plan, .n = n};
-    struct ArrowArray all = {0};
     out->release = NULL;
     TRY_NEW(t.wanted, mem_calloc(c->mem, n + 1, sizeof *t.wanted, err));
     TRY_NEW(t.found, mem_calloc(c->mem, n + 1, sizeof *t.found, err));
@@ -221,11 +321,8 @@ pennon_status take_places(const struct call *c, struct snapshot *s, struct file_
     if (plan->uses[SYSTEM_ROW_OFFSET]) TRY(live_starts(c, s, fc, &t.starts, err));
     TRY(pool_parallel(call_pool(c), c->threads, t.n_groups, read_group, &t, err));
     TRY(call_check(c, err));
-    TRY(join_groups(&t, &all, err));
-    TRY(call_check(c, err));
-    TRY(order_rows(&t, &all, out, err));
+    TRY(order_rows(&t, out, err));
 done:
-    array_release(&all);
     for (size_t i = 0; i < t.n_groups; i++) array_release(&t.groups[i].batch);
     mem_free(c->mem, t.groups);
     mem_free(c->mem, t.wanted);
