@@ -47,6 +47,16 @@ struct node *bind_in_constants(struct binder *b, struct node *value, struct node
 /* A literal that stands beside a column of this type. INVALID_ARGUMENT where official refuses it. */
 struct node *bind_coerce_literal(struct binder *b, const struct ast *a, struct node *literal, const struct ArrowSchema *type,
                                  pennon_error *err) CHECKED;
+/* Is this a literal for those rules? */
+bool bind_is_literal(const struct ast *a, const struct node *n);
+/* INVALID_ARGUMENT: the literal does not fit the column. */
+pennon_status bind_refuse_literal(struct binder *b, const struct ast *a, const struct node *literal, const struct ArrowSchema *type,
+                                  pennon_error *err) CHECKED;
+/* Plain literals of one kind, and nulls, as an array of *type; *made false: they are not of that sort. */
+pennon_status bind_literals(struct binder *b, struct ast *const *items, size_t n, const struct ArrowSchema **type,
+                            struct ArrowArray *out, bool *made, pennon_error *err) CHECKED;
+/* One value as value_print shows it. */
+pennon_status value_print(const struct array_view *v, int64_t row, struct buf *out, pennon_error *err) CHECKED;
 /* "Int64(300)", "Utf8("a")": a literal as messages and plans show it. */
 pennon_status literal_print(const struct node *literal, struct buf *out, pennon_error *err) CHECKED;
 /* "Int64", "Timestamp(ns)": the type likewise. */
@@ -62,7 +72,8 @@ struct node *simplify_chain(struct binder *b, enum node_kind kind, struct node *
 
 /* ---- bind_types.c ---- */
 
-pennon_status bind_add_type(struct expr *e, const struct arrow_type *type, const struct ArrowSchema **out, pennon_error *err) CHECKED;
+pennon_status bind_add_type(struct expr *e, const struct arrow_type *type, const struct ArrowSchema **out,
+                            pennon_error *err) CHECKED;
 /* What both sides of LIKE become; *out NULL: no texts. */
 pennon_status bind_like_type(struct expr *e, const struct ArrowSchema *a, const struct ArrowSchema *b,
                              const struct ArrowSchema **out, pennon_error *err) CHECKED;
