@@ -26,6 +26,15 @@ struct node *bind_boolean(struct binder *b, const struct ast *a, struct node *n,
 struct node *bind_literal(struct binder *b, const struct ast *a, pennon_error *err) CHECKED;
 /* A true or false. */
 struct node *bind_truth(struct binder *b, bool value, pennon_error *err) CHECKED;
+/* Both sides brought to one type and compared; literals and casts of literals are put right. */
+struct node *bind_compare(struct binder *b, const struct ast *a, enum ast_compare op, struct node *left, struct node *right,
+                          pennon_error *err) CHECKED;
+/* INVALID_ARGUMENT: there is no type for both. */
+pennon_status bind_no_type(struct binder *b, const struct ast *a, const char *what, const struct node *left,
+                           const struct node *right, pennon_error *err);
+/* The call of a function by its name, which need not be in lower case. */
+struct node *bind_call(struct binder *b, const struct ast *a, struct bytes name, struct node **args, size_t n,
+                       pennon_error *err) CHECKED;
 
 /* ---- bind_names.c ---- */
 
@@ -51,7 +60,7 @@ struct node *bind_coerce_literal(struct binder *b, const struct ast *a, struct n
 bool bind_is_literal(const struct ast *a, const struct node *n);
 /* INVALID_ARGUMENT: the literal does not fit the column. */
 pennon_status bind_refuse_literal(struct binder *b, const struct ast *a, const struct node *literal, const struct ArrowSchema *type,
-                                  pennon_error *err) CHECKED;
+                                  pennon_error *err);
 /* Plain literals of one kind, and nulls, as an array of *type; *made false: they are not of that sort. */
 pennon_status bind_literals(struct binder *b, struct ast *const *items, size_t n, const struct ArrowSchema **type,
                             struct ArrowArray *out, bool *made, pennon_error *err) CHECKED;

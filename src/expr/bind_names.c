@@ -80,6 +80,8 @@ static struct node *column_node(struct binder *b, const char *path, uint32_t top
     }
     TRY_NEW(n, node_new(e, NODE_COLUMN, 0, e->columns[i].schema, err));
     n->column = (uint32_t)i;
+    TRY(mem_grow(e->mem, &e->column_nodes, &e->cap_column_nodes, e->n_column_nodes, sizeof *e->column_nodes, COLUMNS_MAX, err));
+    e->column_nodes[e->n_column_nodes++] = n;
 done:
     return st == PENNON_OK ? n : NULL;
 }
