@@ -434,7 +434,6 @@ static struct node *bind_concat(struct binder *b, const struct ast *a, pennon_er
     n->children[1] = call;
     n->children[2] = other;
     n->constant = n->children[0]->constant && call->constant;
-    n->op = 1; /* shown as a || b */
     TRY_NEW(n, simplify_constant(b, n, err));
 done:
     mem_free(b->e->mem, args);

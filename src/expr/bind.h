@@ -36,6 +36,11 @@ pennon_status bind_no_type(struct binder *b, const struct ast *a, const char *wh
 struct node *bind_call(struct binder *b, const struct ast *a, struct bytes name, struct node **args, size_t n,
                        pennon_error *err) CHECKED;
 
+/* ---- compile.c ---- */
+
+/* Give the binder's expression its root, a boolean where `filter`, and the columns that it reads. Trees that come from no SQL are not strict. */
+pennon_status expr_bind(struct binder *b, const struct ast *tree, bool filter, bool strict, pennon_error *err) CHECKED;
+
 /* ---- bind_names.c ---- */
 
 struct node *bind_column(struct binder *b, const struct ast *a, pennon_error *err) CHECKED;
@@ -47,10 +52,6 @@ struct node *bind_field(struct binder *b, const struct ast *a, struct node *from
 /* ---- bind_in.c ---- */
 
 struct node *bind_in(struct binder *b, const struct ast *a, bool strict, pennon_error *err) CHECKED;
-/* value IN (the constants), as a set; `items` literals. Takes nothing. */
-struct node *bind_in_constants(struct binder *b, struct node *value, struct node *const *items, size_t n, bool negated,
-                               pennon_error *err) CHECKED;
-
 /* ---- bind_literal.c ---- */
 
 /* A literal that stands beside a column of this type. INVALID_ARGUMENT where official refuses it. */
