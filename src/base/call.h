@@ -52,6 +52,8 @@ typedef void (*task_fn)(void *arg);
  * nothing was queued. */
 pennon_status pool_submit(struct pool *p, task_fn fn, void *arg, pennon_error *err) CHECKED;
 uint32_t pool_threads(const struct pool *p);
+/* Is the calling thread one of the pool's? */
+bool pool_runs_here(struct pool *p);
 /* Run fn(arg, i) for i in [0, n), on the calling thread and up to `threads - 1` of the pool; returns when all have run. After
  * a failure the indices not yet begun are dropped, and the failure with the lowest index is the result. Safe to call from a
  * pool task: the caller works itself and never depends on another thread getting free. */

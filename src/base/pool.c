@@ -148,6 +148,15 @@ pennon_status pool_submit(struct pool *p, task_fn fn, void *arg, pennon_error *e
     return PENNON_OK;
 }
 
+bool pool_runs_here(struct pool *p)
+{
+    bool found = false;
+    lock_pool(p);
+    for (uint32_t i = 0; i < p->started && !found; i++) found = pthread_equal(p->threads[i], pthread_self()) != 0;
+    (void)pthread_mutex_unlock(&p->lock);
+    return found;
+}
+
 void pool_free(struct pool *p)
 {
     if (!p) return;

@@ -178,9 +178,27 @@ void pennon_runtime_retain(pennon_runtime *rt)
     if (rt) atomic_fetch_add_explicit(&rt->refs, 1, memory_order_relaxed);
 }
 
+static void *destroy_later(void *rt)
+{
+    runtime_destroy(rt);
+    return NULL;
+}
+
+/* A task that held the runtime last cannot wait for its own thread: another thread does. Without one the runtime is left behind. */
+static void destroy_from_task(pennon_runtime *rt)
+{
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, destroy_later, rt) == 0) (void)pthread_detach(thread);
+}
+
 void pennon_runtime_free(pennon_runtime *rt)
 {
-    if (rt && atomic_fetch_sub_explicit(&rt->refs, 1, memory_order_acq_rel) == 1) runtime_destroy(rt);
+    if (!rt || atomic_fetch_sub_explicit(&rt->refs, 1, memory_order_acq_rel) != 1) return;
+    if (pool_runs_here(rt->pool)) {
+        destroy_from_task(rt);
+    } else {
+        runtime_destroy(rt);
+    }
 }
 
 /* The default runtime lives until the process ends. */

@@ -13,7 +13,6 @@
  * A job that does not fit (memory budget, 32-bit offsets) is split in two by the consumer, once the others in work are done.
  * Source: spec expressions 10.2-10.4. */
 #include <pthread.h>
-#include <stdatomic.h>
 
 #include "exec/gather.h"
 
@@ -75,7 +74,10 @@ struct scan {
     struct cursor at;
     struct job **queue; /* ring, `count` from `head` */
     size_t head, count;
-    size_t running; /* tasks that hold the scan */
+    size_t refs;    /* the stream's, and one of each task; under the lock */
+    size_t running; /* tasks that hold the scan, also those that have not begun */
+    size_t active;  /* tasks that have begun and not ended */
+    bool paused;    /* no task takes a job */
     uint64_t done_rows, total_rows;
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -109,13 +111,29 @@ static struct job *queued_job(struct scan *s)
     return NULL;
 }
 
+/* With the lock held, which is given back. What the last holder frees: a task that begins after the stream is gone needs no more. Who waits for
+ * the others finds nothing held by them once they have come to this point. */
+static void scan_release(struct scan *s)
+{
+    const bool last = --s->refs == 0;
+    (void)pthread_cond_broadcast(&s->changed);
+    (void)pthread_mutex_unlock(&s->lock);
+    if (!last) return;
+    (void)pthread_mutex_destroy(&s->lock);
+    (void)pthread_cond_destroy(&s->changed);
+    struct call call = s->call;
+    mem_free(call.mem, s);
+    call_end(&call);
+}
+
 /* Pool task: queued jobs of the scan, one after the other. */
 static void scan_task(void *arg)
 {
     struct scan *s = arg;
     (void)pthread_mutex_lock(&s->lock);
+    s->active++;
     for (unsigned n = 0; n < TASK_JOBS_MAX; n++) {
-        struct job *j = queued_job(s);
+        struct job *j = s->paused ? NULL : queued_job(s);
         if (!j) break;
         j->state = JOB_RUNNING;
         (void)pthread_mutex_unlock(&s->lock);
@@ -124,9 +142,9 @@ static void scan_task(void *arg)
         j->state = JOB_DONE;
         (void)pthread_cond_broadcast(&s->changed);
     }
+    s->active--;
     s->running--;
-    (void)pthread_cond_broadcast(&s->changed);
-    (void)pthread_mutex_unlock(&s->lock);
+    scan_release(s);
 }
 
 /* ---- the cursor ---- */
@@ -269,7 +287,8 @@ static void fit_jobs(struct scan *s, uint64_t each)
     if (!s->plan->filter) {
         s->batch_rows = min_u64(s->batch_rows, rows);
         /* How wide rows are that have no fixed width is not known before the first job. */
-        const uint64_t fit = each ? PLAIN_BYTES_MAX / each / s->batch_rows : 1;
+        const uint64_t bytes = min_u64(PLAIN_BYTES_MAX, mem_limit(s->call.mem) / 32);
+        const uint64_t fit = each ? bytes / each / s->batch_rows : 1;
         rows = s->batch_rows * max_u64(min_u64(fit, PLAIN_BATCHES_MAX), 1); /* 1 MiB at most, or one batch */
         s->job_rows = s->job_rows_max = min_u64(rows, s->job_rows_limit);
         return;
@@ -326,6 +345,7 @@ static pennon_status fill_queue(struct scan *s, pennon_error *err)
         s->queue[(s->head + s->count++) % s->window] = j;
         bool start = s->call.threads > 1 && s->running < s->call.threads;
         s->running += start;
+        s->refs += start;
         (void)pthread_mutex_unlock(&s->lock);
         if (!start) continue;
         pennon_error ignored;
@@ -334,7 +354,7 @@ static pennon_status fill_queue(struct scan *s, pennon_error *err)
         if (pool_submit(call_pool(&s->call), scan_task, s, &ignored) != PENNON_OK) {
             (void)pthread_mutex_lock(&s->lock);
             s->running--;
-            (void)pthread_mutex_unlock(&s->lock);
+            scan_release(s);
         }
         pennon_error_clear(&ignored);
     }
@@ -358,10 +378,21 @@ static void finish_head(struct scan *s)
     (void)pthread_mutex_unlock(&s->lock);
 }
 
+/* Until no task works for the scan, and none begins to before go_on. On a thread of the pool, tasks that wait for a thread are not waited for: it may be
+ * this one. Elsewhere they are, so that nothing is held any more when a stream is released. */
 static void wait_idle(struct scan *s)
 {
+    const bool in_pool = pool_runs_here(call_pool(&s->call));
     (void)pthread_mutex_lock(&s->lock);
-    while (s->running > 0) (void)pthread_cond_wait(&s->changed, &s->lock);
+    s->paused = true;
+    while ((in_pool ? s->active : s->running) > 0) (void)pthread_cond_wait(&s->changed, &s->lock);
+    (void)pthread_mutex_unlock(&s->lock);
+}
+
+static void go_on(struct scan *s)
+{
+    (void)pthread_mutex_lock(&s->lock);
+    s->paused = false;
     (void)pthread_mutex_unlock(&s->lock);
 }
 
@@ -380,11 +411,10 @@ static bool can_split(const struct job *j)
 }
 
 /* Read the head again in halves until one fits; the rest becomes the new head. */
-static pennon_status split_head(struct scan *s, pennon_error *err)
+static pennon_status split_idle(struct scan *s, pennon_error *err)
 {
     struct job *j = s->queue[s->head];
     ASSERT(s->count > 0 && s->count < s->window); /* a slot is free for the rest */
-    wait_idle(s);
     for (size_t i = 1; i < s->count; i++) requeue(s, s->queue[(s->head + i) % s->window]);
     uint64_t end = j->at.rows.end;
     while (can_split(j)) {
@@ -405,6 +435,14 @@ static pennon_status split_head(struct scan *s, pennon_error *err)
     s->queue[(s->head + 1) % s->window] = rest;
     s->count++;
     return PENNON_OK;
+}
+
+static pennon_status split_head(struct scan *s, pennon_error *err)
+{
+    wait_idle(s);
+    const pennon_status st = split_idle(s, err);
+    go_on(s);
+    return st;
 }
 
 /* The piece of the head, which leaves the queue; *more is false at the end. */
@@ -478,6 +516,7 @@ static void relieve(void *ctx)
     struct scan *s = ctx;
     wait_idle(s);
     for (size_t i = 0; i < s->count; i++) requeue(s, s->queue[(s->head + i) % s->window]);
+    go_on(s);
 }
 
 static pennon_status next_filtered(struct scan *s, struct ArrowArray *out, pennon_error *err)
@@ -509,28 +548,18 @@ static pennon_status scan_next(void *ctx, struct ArrowArray *out, pennon_error *
 static void scan_free(void *ctx)
 {
     struct scan *s = ctx;
-    /* Jobs not begun are dropped; those in work end first. */
-    (void)pthread_mutex_lock(&s->lock);
-    for (size_t i = 0; i < s->count; i++) {
-        struct job *j = s->queue[(s->head + i) % s->window];
-        if (j->state == JOB_QUEUED) j->state = JOB_DONE;
-    }
-    (void)pthread_mutex_unlock(&s->lock);
-    wait_idle(s);
+    wait_idle(s); /* jobs not begun are dropped; those in work end first */
     for (size_t i = 0; i < s->count; i++) job_free(s->queue[(s->head + i) % s->window]);
-    (void)pthread_mutex_destroy(&s->lock);
-    (void)pthread_cond_destroy(&s->changed);
-    struct call call = s->call;
-    mem_free(call.mem, s->queue);
-    mem_free(call.mem, s->fragments);
+    mem_free(s->call.mem, s->queue);
+    mem_free(s->call.mem, s->fragments);
     shared_array_release(s->whole);
     piece_free(&s->call, &s->held);
     gather_free(&s->gather);
     scan_plan_free(s->plan);
     file_cache_release(s->files);
     snapshot_release(s->snapshot);
-    mem_free(call.mem, s);
-    call_end(&call);
+    (void)pthread_mutex_lock(&s->lock);
+    scan_release(s);
 }
 
 /* Under a filter rows are counted behind it, else by the cursor. */
@@ -571,6 +600,7 @@ pennon_status scan_open(const struct call *c, struct snapshot *snapshot, struct 
         scan_plan_free(plan);
         return err->code;
     }
+    s->refs = 1;
     call_copy(&s->call, c);
     s->call.counters = spec->counters ? &spec->counters->first : c->counters;
     s->task = s->call;

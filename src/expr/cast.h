@@ -52,7 +52,7 @@ struct moment {
     struct bytes zone; /* its name where it is no plain offset */
     int64_t offset;
 };
-bool parse_date(struct bytes text, struct arena *scratch, int64_t *days);
+bool text_date(struct bytes text, struct arena *scratch, int64_t *days);
 bool parse_moment(struct bytes text, struct moment *out);
 /* Seconds since 1970, UTC; a local time is one of `local`. False: the named zone is unknown, or out of range. */
 bool moment_instant(const struct moment *m, const struct zone *local, struct arena *scratch, int64_t *seconds);
