@@ -134,9 +134,10 @@ static void answers(struct world *w, struct node *root, int64_t rows, int *out)
 
 /* --------------------------------------------------------------------------------------------------------- comparisons */
 
-static const char *const flat_formats[] = {"b", "c", "C", "s", "S", "i", "I", "l", "L", "e", "f", "g", "d:9,2,32", "d:18,2,64", "d:30,2",
-                                           "d:60,2,256", "tdD", "tdm", "tts", "ttm", "ttu", "ttn", "tss:", "tsu:UTC", "tDn", "tiM", "tiD",
-                                           "tin", "w:3", "w:16", "z", "Z", "vz", "u", "U", "vu"};
+static const char *const flat_formats[] = {"b",   "c",   "C",    "s",        "S",         "i",       "I",          "l",   "L",
+                                           "e",   "f",   "g",    "d:9,2,32", "d:18,2,64", "d:30,2",  "d:60,2,256", "tdD", "tdm",
+                                           "tts", "ttm", "ttu",  "ttn",      "tss:",      "tsu:UTC", "tDn",        "tiM", "tiD",
+                                           "tin", "w:3", "w:16", "z",        "Z",         "vz",      "u",          "U",   "vu"};
 static const int64_t lengths[] = {0, 1, 2, 63, 64, 65, 127, 128, 129, 200, 1000};
 
 static bool row_null(const struct array_view *v, int64_t i)
@@ -159,7 +160,8 @@ static int oracle_float(const struct array_view *a, int64_t i, const struct arra
 
 static int oracle_order(const struct array_view *a, int64_t i, const struct array_view *b, int64_t j)
 {
-    if (a->type.id == ARROW_DICTIONARY) return oracle_order(&a->children[0], array_view_int(a, i), &b->children[0], array_view_int(b, j));
+    if (a->type.id == ARROW_DICTIONARY)
+        return oracle_order(&a->children[0], array_view_int(a, i), &b->children[0], array_view_int(b, j));
     return arrow_id_is_float(a->type.id) ? oracle_float(a, i, b, j) : array_compare(a, i, b, j);
 }
 
@@ -167,7 +169,7 @@ static int oracle_compare(int op, const struct array_view *a, int64_t i, const s
 {
     if (row_null(a, i) || row_null(b, j)) return 2;
     int c = oracle_order(a, i, b, j);
-    const int table[] = {c == 0, c != 0, c < 0, c <= 0, c > 0, c >= 0};
+    const int table[] = {c == 0, c != 0, c<0, c <= 0, c> 0, c >= 0};
     return table[op];
 }
 
@@ -195,7 +197,8 @@ static void check_comparisons(struct world *w, struct node *a, struct node *b, i
                 want = na || nb ? na != nb : want;
                 want ^= n->negated;
             }
-            if (got[r] != want) fail_msg("%s op %d row %d of %d: %d, not %d", a->schema->format, op, (int)r, (int)rows, got[r], want);
+            if (got[r] != want)
+                fail_msg("%s op %d row %d of %d: %d, not %d", a->schema->format, op, (int)r, (int)rows, got[r], want);
         }
     }
     arena_reset(&arena);
@@ -313,7 +316,7 @@ static void test_expr_compare__floats_in_total_order(void **state)
         for (int op = AST_EQ; op <= AST_GE; op++) {
             answers(&w, two(&w, NODE_COMPARE, op, c, literal), ARRAY_LEN(bits), got);
             for (size_t i = 0; i < ARRAY_LEN(bits); i++) {
-                const int want[] = {i == l, i != l, i < l, i <= l, i > l, i >= l};
+                const int want[] = {i == l, i != l, i<l, i <= l, i> l, i >= l};
                 assert_int_equal(got[i], want[op]);
             }
         }
@@ -335,7 +338,8 @@ static int oracle_is(int op, bool negated, int a)
 #define LOGIC_ROWS 130
 
 /* A random tree over the columns, with the answers of every row. */
-static struct node *random_logic(struct world *w, struct gen *g, struct node **columns, int (*values)[LOGIC_ROWS], unsigned depth, int *out)
+static struct node *random_logic(struct world *w, struct gen *g, struct node **columns, int (*values)[LOGIC_ROWS], unsigned depth,
+                                 int *out)
 {
     uint64_t pick = depth == 0 ? 0 : gen_below(g, 7);
     if (pick <= 1) {
@@ -367,7 +371,9 @@ static struct node *random_logic(struct world *w, struct gen *g, struct node **c
     for (uint32_t t = 0; t < terms; t++) {
         n->children[t] = random_logic(w, g, columns, values, depth - 1, part);
         for (int i = 0; i < LOGIC_ROWS; i++) {
-            int both = t == 0 ? part[i] : conjunction ? oracle_and(out[i], part[i]) : oracle_not(oracle_and(oracle_not(out[i]), oracle_not(part[i])));
+            int both = t == 0        ? part[i]
+                       : conjunction ? oracle_and(out[i], part[i])
+                                     : oracle_not(oracle_and(oracle_not(out[i]), oracle_not(part[i])));
             out[i] = both;
         }
     }
@@ -447,7 +453,8 @@ static void test_expr_in__every_type(void **state)
     for (size_t t = 0; t < ARRAY_LEN(flat_formats); t++) {
         struct ArrowSchema schema;
         assert_ok(f, arrow_schema_new(&schema, flat_formats[t], "x", ARROW_FLAG_NULLABLE, 0, f->mem, &f->err));
-        for (size_t k = 0; k < ARRAY_LEN(counts); k++) check_set(f, &schema, 20 + 45 * (int64_t)k, counts[k], k % 2 != 0, 13 * t + k);
+        for (size_t k = 0; k < ARRAY_LEN(counts); k++)
+            check_set(f, &schema, 20 + 45 * (int64_t)k, counts[k], k % 2 != 0, 13 * t + k);
         arrow_schema_release(&schema);
     }
 }
@@ -563,7 +570,8 @@ static void check_like(struct fixture *f, const char *format, int64_t rows, uint
         for (int64_t i = 0; i < rows; i++) {
             struct bytes t = array_view_bytes(&v, i);
             int want = array_view_is_null(&v, i) ? 2 : oracle_like(t.data, t.data + t.size, p.data, p.data + p.size) != n->negated;
-            if (got[i] != want) fail_msg("'%.*s' LIKE '%.*s': %d", (int)t.size, (const char *)t.data, (int)p.size, (const char *)p.data, got[i]);
+            if (got[i] != want)
+                fail_msg("'%.*s' LIKE '%.*s': %d", (int)t.size, (const char *)t.data, (int)p.size, (const char *)p.data, got[i]);
         }
     }
     world_close(&w);
@@ -679,7 +687,7 @@ static void test_expr_arithmetic__faults(void **state)
     assert_int_equal(divide_status(f, "i", INT32_MIN, -1, AST_DIVIDE), PENNON_INVALID_ARGUMENT);
     assert_string_equal(f->err.kind, "ArithmeticOverflow");
     assert_ok(f, divide_status(f, "i", INT32_MIN, -1, AST_MODULO));
-    assert_int_equal(divide_status(f, "d:5,1", 1, 0, AST_DIVIDE), PENNON_INVALID_ARGUMENT);
+    assert_int_equal(divide_status(f, "d:5,0", 1, 0, AST_DIVIDE), PENNON_INVALID_ARGUMENT);
     pennon_error_clear(&f->err);
 }
 
@@ -812,25 +820,85 @@ static void test_expr_cast__texts_as_official_reads_them(void **state)
     static const struct {
         const char *text, *format, *want;
     } table[] = {
-        {"+1", "c", "1"}, {" 1", "i", "null"}, {"128", "c", "null"}, {"-128", "c", "-128"}, {"1.0", "i", "null"}, {"00012", "i", "12"},
-        {"18446744073709551615", "L", "18446744073709551615"}, {"-0", "C", "0"}, {"-1", "C", "null"}, {"", "l", "null"}, {"+", "l", "null"},
-        {"-9223372036854775808", "l", "-9223372036854775808"}, {"9223372036854775808", "l", "null"},
-        {"1e2", "g", "100.0"}, {".5", "g", "0.5"}, {"5.", "g", "5.0"}, {"INF", "g", "inf"}, {"-Infinity", "g", "-inf"}, {"nan", "g", "NaN"},
-        {"1e400", "g", "inf"}, {"-0", "g", "-0.0"}, {"1e", "g", "null"}, {"0x10", "g", "null"}, {"1e16", "g", "1e16"}, {"1e15", "g", "1000000000000000.0"},
-        {"1e15", "f", "1e15"}, {"0.00001", "g", "0.00001"}, {"0.000001", "g", "1e-6"}, {"5e-324", "g", "5e-324"}, {"0.1", "f", "0.1"},
-        {"123456789", "f", "123456790.0"}, {"0.1", "e", "0.099975586"}, {"100", "e", "100"}, {"1.7976931348623157e308", "g", "1.7976931348623157e308"},
-        {"t", "b", "true"}, {"YES", "b", "true"}, {" tr", "b", "true"}, {"of", "b", "false"}, {"o", "b", "null"}, {"2", "b", "null"}, {"0", "b", "false"},
-        {"2020-1-1", "tdD", "2020-01-01"}, {"20200101", "tdD", "2020-01-01"}, {"2020-02-30", "tdD", "null"}, {"+10000-01-01", "tdD", "+10000-01-01"},
-        {"-0001-01-01", "tdD", "-0001-01-01"}, {"10000-01-01", "tdD", "null"}, {"2020-01-01T23:00:00-05:00", "tdD", "2020-01-02"}, {"1-1-1", "tdD", "null"},
-        {"2020-01-01", "tsu:", "2020-01-01T00:00:00"}, {"2020-01-01 10:11:12.1234567", "tsu:", "2020-01-01T10:11:12.123456"},
-        {"2020-01-01T10:11:12+0100", "tsu:", "2020-01-01T09:11:12"}, {"2020-01-01T10:11:12 -00:30", "tsu:", "2020-01-01T10:41:12"},
-        {"2020-01-01T10:11:12 Z", "tsu:", "null"}, {"2020-01-01T10:11:60", "tsu:", "2020-01-01T10:12:00"}, {"2020-01-01T10:11:60", "tss:", "2020-01-01T10:11:59"},
-        {"2020-01-01T101112", "tsu:", "2020-01-01T10:11:12"}, {"2020-01-01T10:11", "tsu:", "null"}, {"1969-12-31T23:59:59.9999999", "tsu:", "1969-12-31T23:59:59.999999"},
-        {"2262-04-11T23:47:16.854775807", "tsn:", "2262-04-11T23:47:16.854775807"}, {"2262-04-12", "tsn:", "null"},
-        {"2020-07-01T10:11:12", "tss:+02:00", "2020-07-01T10:11:12+02:00"}, {"2020-07-01T10:11:12Z", "tss:+02:00", "2020-07-01T12:11:12+02:00"},
-        {"10:11:12.5", "ttu", "10:11:12.500"}, {"10:11 PM", "tts", "22:11:00"}, {"23:59:60", "tts", "00:00:00"}, {"24:00:00", "tts", "null"}, {"3600", "tts", "01:00:00"},
-        {"1.545", "d:10,2", "1.55"}, {"-1.555", "d:10,2", "-1.56"}, {"", "d:10,2", "0.00"}, {".", "d:10,2", "0.00"}, {"", "d:38,0", "null"}, {" 1 ", "d:10,2", "1.00"},
-        {"99999999.995", "d:10,2", "null"}, {"1e2", "d:10,2", "null"}, {"0.0049", "d:10,2", "0.00"}, {"-.5", "d:38,0", "-1"}, {"1.5", "d:38,0", "2"},
+        {"+1", "c", "1"},
+        {" 1", "i", "null"},
+        {"128", "c", "null"},
+        {"-128", "c", "-128"},
+        {"1.0", "i", "null"},
+        {"00012", "i", "12"},
+        {"18446744073709551615", "L", "18446744073709551615"},
+        {"-0", "C", "0"},
+        {"-1", "C", "null"},
+        {"", "l", "null"},
+        {"+", "l", "null"},
+        {"-9223372036854775808", "l", "-9223372036854775808"},
+        {"9223372036854775808", "l", "null"},
+        {"1e2", "g", "100.0"},
+        {".5", "g", "0.5"},
+        {"5.", "g", "5.0"},
+        {"INF", "g", "inf"},
+        {"-Infinity", "g", "-inf"},
+        {"nan", "g", "NaN"},
+        {"1e400", "g", "inf"},
+        {"-0", "g", "-0.0"},
+        {"1e", "g", "null"},
+        {"0x10", "g", "null"},
+        {"1e16", "g", "1e16"},
+        {"1e15", "g", "1000000000000000.0"},
+        {"1e15", "f", "1e15"},
+        {"0.00001", "g", "0.00001"},
+        {"0.000001", "g", "1e-6"},
+        {"5e-324", "g", "5e-324"},
+        {"0.1", "f", "0.1"},
+        {"123456789", "f", "123456790.0"},
+        {"0.1", "e", "0.099975586"},
+        {"100", "e", "100"},
+        {"1.7976931348623157e308", "g", "1.7976931348623157e308"},
+        {"t", "b", "true"},
+        {"YES", "b", "true"},
+        {" tr", "b", "true"},
+        {"of", "b", "false"},
+        {"o", "b", "null"},
+        {"2", "b", "null"},
+        {"0", "b", "false"},
+        {"2020-1-1", "tdD", "2020-01-01"},
+        {"20200101", "tdD", "2020-01-01"},
+        {"2020-02-30", "tdD", "null"},
+        {"+10000-01-01", "tdD", "+10000-01-01"},
+        {"-0001-01-01", "tdD", "-0001-01-01"},
+        {"10000-01-01", "tdD", "null"},
+        {"2020-01-01T23:00:00-05:00", "tdD", "2020-01-02"},
+        {"1-1-1", "tdD", "null"},
+        {"2020-01-01", "tsu:", "2020-01-01T00:00:00"},
+        {"2020-01-01 10:11:12.1234567", "tsu:", "2020-01-01T10:11:12.123456"},
+        {"2020-01-01T10:11:12+0100", "tsu:", "2020-01-01T09:11:12"},
+        {"2020-01-01T10:11:12 -00:30", "tsu:", "2020-01-01T10:41:12"},
+        {"2020-01-01T10:11:12 Z", "tsu:", "null"},
+        {"2020-01-01T10:11:60", "tsu:", "2020-01-01T10:12:00"},
+        {"2020-01-01T10:11:60", "tss:", "2020-01-01T10:11:59"},
+        {"2020-01-01T101112", "tsu:", "2020-01-01T10:11:12"},
+        {"2020-01-01T10:11", "tsu:", "null"},
+        {"1969-12-31T23:59:59.9999999", "tsu:", "1969-12-31T23:59:59.999999"},
+        {"2262-04-11T23:47:16.854775807", "tsn:", "2262-04-11T23:47:16.854775807"},
+        {"2262-04-12", "tsn:", "null"},
+        {"2020-07-01T10:11:12", "tss:+02:00", "2020-07-01T10:11:12+02:00"},
+        {"2020-07-01T10:11:12Z", "tss:+02:00", "2020-07-01T12:11:12+02:00"},
+        {"10:11:12.5", "ttu", "10:11:12.500"},
+        {"10:11 PM", "tts", "22:11:00"},
+        {"23:59:60", "tts", "00:00:00"},
+        {"24:00:00", "tts", "null"},
+        {"3600", "tts", "01:00:00"},
+        {"1.545", "d:10,2", "1.55"},
+        {"-1.555", "d:10,2", "-1.56"},
+        {"", "d:10,2", "0.00"},
+        {".", "d:10,2", "0.00"},
+        {"", "d:38,0", "null"},
+        {" 1 ", "d:10,2", "1.00"},
+        {"99999999.995", "d:10,2", "null"},
+        {"1e2", "d:10,2", "null"},
+        {"0.0049", "d:10,2", "0.00"},
+        {"-.5", "d:38,0", "-1"},
+        {"1.5", "d:38,0", "2"},
     };
     for (size_t i = 0; i < ARRAY_LEN(table); i++) {
         pennon_status st;
