@@ -61,10 +61,14 @@ struct expr {
     struct mem *mem;
     struct arena arena; /* nodes, texts */
     struct node *root;
+    int64_t bound_at; /* ns since 1970, what now() gives everywhere in the expression; 0 = nobody asked */
     struct expr_column *columns;
     size_t n_columns, cap_columns;
     struct ArrowSchema **schemas; /* owned types of the nodes and columns */
     size_t n_schemas, cap_schemas;
+    struct node **column_nodes; /* every NODE_COLUMN, for renumbering */
+    size_t n_column_nodes, cap_column_nodes;
+    struct expr *joined;  /* whose nodes this one uses; freed with it */
     struct node **owners; /* nodes with literals, sets, patterns or state to free */
     size_t n_owners, cap_owners;
 };
