@@ -61,9 +61,9 @@ pennon_status text_out_begin_at(struct text_out *o, struct run_call *r, struct A
 uint8_t *text_out_room(struct text_out *o, size_t n, pennon_error *err) CHECKED;
 static inline void text_out_grew(struct text_out *o, size_t n) { o->bytes.size += n; }
 pennon_status text_out_put(struct text_out *o, struct bytes text, pennon_error *err) CHECKED;
-void text_out_end_row(struct text_out *o);  /* a null row is one that nothing was put in */
-void text_out_finish(struct text_out *o);   /* every row is done: the buffers go to the array */
-void text_out_abandon(struct text_out *o);  /* idempotent; also after finish */
+void text_out_end_row(struct text_out *o); /* a null row is one that nothing was put in */
+void text_out_finish(struct text_out *o);  /* every row is done: the buffers go to the array */
+void text_out_abandon(struct text_out *o); /* idempotent; also after finish */
 
 /* Every row of the result is the row of one argument: which[i] is its number, or FROM_NONE for a null row. The arguments have the type of the
  * result. */
@@ -87,14 +87,14 @@ pennon_status type_name_read(struct bytes text, struct mem *mem, struct ArrowSch
 
 struct row {
     struct run_call *run;
-    size_t n;                         /* arguments given */
-    struct bytes text[ROW_MAX_ARGS];  /* of text and binary arguments */
-    int64_t integer[ROW_MAX_ARGS];    /* of integers, dates, times */
-    bool null[ROW_MAX_ARGS];          /* never set for strict functions */
-    struct text_out out;              /* where the result is a text */
-    int64_t result;                   /* where it is an integer or a boolean */
-    bool is_null;                     /* set by the function: the result is null */
-    struct buf scratch;               /* of the function, kept over the rows */
+    size_t n;                        /* arguments given */
+    struct bytes text[ROW_MAX_ARGS]; /* of text and binary arguments */
+    int64_t integer[ROW_MAX_ARGS];   /* of integers, dates, times */
+    bool null[ROW_MAX_ARGS];         /* never set for strict functions */
+    struct text_out out;             /* where the result is a text */
+    int64_t result;                  /* where it is an integer or a boolean */
+    bool is_null;                    /* set by the function: the result is null */
+    struct buf scratch;              /* of the function, kept over the rows */
     struct buf scratch2;
 };
 typedef pennon_status (*row_fn)(struct row *row, pennon_error *err);

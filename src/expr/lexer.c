@@ -30,22 +30,24 @@ static size_t character_of(struct bytes text, size_t at)
     return n;
 }
 
+pennon_status syntax_place(struct bytes text, size_t start, size_t end, pennon_error *err)
+{
+    size_t place = character_of(text, start);
+    if (end <= start) return error_prefix(err, "at character %zu, the end of the text", place);
+    size_t n = end - start;
+    if (n > NEAR_BYTES) {
+        for (n = NEAR_BYTES; n > 0 && (text.data[start + n] & 0xc0) == 0x80;) n--;
+    }
+    return error_prefix(err, "at character %zu, near '%.*s'", place, (int)n, (const char *)text.data + start);
+}
+
 pennon_status syntax_error(struct bytes text, size_t start, size_t end, pennon_error *err, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
     (void)error_set_v(err, PENNON_INVALID_ARGUMENT, fmt, args);
     va_end(args);
-    size_t place = character_of(text, start);
-    if (end > start) {
-        size_t n = end - start;
-        if (n > NEAR_BYTES) {
-            for (n = NEAR_BYTES; n > 0 && (text.data[start + n] & 0xc0) == 0x80;) n--;
-        }
-        (void)error_prefix(err, "at character %zu, near '%.*s'", place, (int)n, (const char *)text.data + start);
-    } else {
-        (void)error_prefix(err, "at character %zu, the end of the text", place);
-    }
+    (void)syntax_place(text, start, end, err);
     return error_kind(err, "FilterSyntax");
 }
 

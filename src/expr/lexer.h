@@ -57,4 +57,7 @@ pennon_status lexer_next(struct bytes text, size_t *at, struct token *out, penno
 /* INVALID_ARGUMENT of kind FilterSyntax with "at character N[, near 'x']: message". `end` = `start`: the text ended. */
 pennon_status syntax_error(struct bytes text, size_t start, size_t end, pennon_error *err, const char *fmt, ...) PRINTF_LIKE(5, 6);
 
+/* Only the place, in front of the message that err holds. */
+pennon_status syntax_place(struct bytes text, size_t start, size_t end, pennon_error *err);
+
 #endif

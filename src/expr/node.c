@@ -30,9 +30,8 @@ static void node_free_parts(const struct expr *e, struct node *n)
     n->state = NULL;
 }
 
-void expr_free(struct expr *e)
+static void expr_free_one(struct expr *e)
 {
-    if (e == NULL) return;
     struct mem *m = e->mem;
     for (size_t i = 0; i < e->n_owners; i++) node_free_parts(e, e->owners[i]);
     for (size_t i = 0; i < e->n_schemas; i++) {
@@ -42,9 +41,19 @@ void expr_free(struct expr *e)
     mem_free(m, e->owners);
     mem_free(m, e->schemas);
     mem_free(m, e->columns);
+    mem_free(m, e->column_nodes);
     arena_reset(&e->arena);
     mem_free(m, e);
     mem_release(m);
+}
+
+void expr_free(struct expr *e)
+{
+    while (e != NULL) {
+        struct expr *next = e->joined;
+        expr_free_one(e);
+        e = next;
+    }
 }
 
 pennon_status expr_own(struct expr *e, struct node *n, pennon_error *err)

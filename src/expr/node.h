@@ -66,6 +66,9 @@ struct expr {
     size_t n_columns, cap_columns;
     struct ArrowSchema **schemas; /* owned types of the nodes and columns */
     size_t n_schemas, cap_schemas;
+    struct node **column_nodes; /* every NODE_COLUMN, for renumbering */
+    size_t n_column_nodes, cap_column_nodes;
+    struct expr *joined;  /* whose nodes this one uses; freed with it */
     struct node **owners; /* nodes with literals, sets, patterns or state to free */
     size_t n_owners, cap_owners;
 };

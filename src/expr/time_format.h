@@ -10,18 +10,18 @@
 #define NANOS INT64_C(1000000000)
 
 struct moment {
-    int64_t days;    /* local date since 1970 */
+    int64_t days; /* local date since 1970 */
     struct civil date;
-    int32_t second;  /* of the day */
-    int32_t nano;    /* of the second */
-    int64_t east;    /* seconds east of UTC */
+    int32_t second; /* of the day */
+    int32_t nano;   /* of the second */
+    int64_t east;   /* seconds east of UTC */
     bool has_date, has_time, has_zone;
 };
 
 /* From local seconds since 1970. */
 struct moment moment_of(int64_t local_seconds, int32_t nano);
-int32_t moment_year_day(const struct moment *m);    /* from 1 */
-int32_t moment_weekday(const struct moment *m);     /* Sunday is 0 */
+int32_t moment_year_day(const struct moment *m); /* from 1 */
+int32_t moment_weekday(const struct moment *m);  /* Sunday is 0 */
 /* ISO 8601: week from 1, and the year it belongs to. */
 int32_t moment_iso_week(const struct moment *m, int64_t *year);
 

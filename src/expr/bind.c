@@ -1,0 +1,700 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/* The binder: syntax trees to typed trees.
+ *
+ * Bottom up: children first, then the types they meet in, casts where they are needed, then what the node comes to (simplify.c). `strict` goes down
+ * through AND and OR only: there literals beside columns follow the rules of literals (bind_literal.c), everywhere else those of comparisons.
+ * Recursion is as deep as the syntax tree, which the parser bounds; lists of any length are loops.
+ * Source: spec expressions 3-8. */
+#include "expr/bind.h"
+#include "expr/lexer.h"
+#include "schema/schema.h"
+
+/* ---- errors ---- */
+
+pennon_status bind_place(const struct binder *b, const struct ast *a, pennon_error *err)
+{
+    size_t end = a->end <= b->text.size ? a->end : b->text.size;
+    return a->start < end ? syntax_place(b->text, a->start, end, err) : err->code;
+}
+
+pennon_status bind_error(const struct binder *b, const struct ast *a, const char *kind, pennon_error *err, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    (void)error_set_v(err, PENNON_INVALID_ARGUMENT, fmt, args);
+    va_end(args);
+    (void)bind_place(b, a, err);
+    return error_kind(err, kind);
+}
+
+/* A node that stands for this part of the text; NULL stays NULL. */
+static struct node *placed(struct node *n, const struct ast *a)
+{
+    if (n && n->kind != NODE_LITERAL) {
+        n->start = a->start;
+        n->end = a->end;
+    }
+    return n;
+}
+
+pennon_status bind_no_type(struct binder *b, const struct ast *a, const char *what, const struct node *left,
+                           const struct node *right, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    struct buf text;
+    buf_init(&text, b->e->mem, BUF_NO_LIMIT);
+    TRY(type_print(left->schema, &text, err));
+    if (right) {
+        TRY(buf_printf(&text, err, " and "));
+        TRY(type_print(right->schema, &text, err));
+    }
+    TRY(buf_terminate(&text, err));
+    st = bind_error(b, a, "TypeMismatch", err, "%s %.400s do not fit; CAST what is meant", what, (const char *)text.data);
+done:
+    buf_free(&text);
+    return st;
+}
+
+/* ---- helpers ---- */
+
+static bool is_null_literal(const struct node *n) { return n->kind == NODE_LITERAL && array_view_is_null(&n->literal_view, 0); }
+
+static struct node *null_truth(struct binder *b, pennon_error *err)
+{
+    const struct ArrowSchema *type;
+    return expr_simple_type(b->e, "b", &type, err) == PENNON_OK ? node_null(b->e, type, err) : NULL;
+}
+
+/* A node with a boolean value over one or two children. */
+static struct node *truth_node(struct binder *b, enum node_kind kind, struct node *first, struct node *second, pennon_error *err)
+{
+    const struct ArrowSchema *type;
+    if (expr_simple_type(b->e, "b", &type, err) != PENNON_OK) return NULL;
+    struct node *n = node_new(b->e, kind, second ? 2 : 1, type, err);
+    if (!n) return NULL;
+    n->children[0] = first;
+    if (second) n->children[1] = second;
+    n->constant = first->constant && (!second || second->constant);
+    return n;
+}
+
+static struct node *is_node(struct binder *b, enum ast_is op, bool negated, struct node *value, pennon_error *err)
+{
+    struct node *n = truth_node(b, NODE_IS, value, NULL, err);
+    if (!n) return NULL;
+    n->op = (uint8_t)op;
+    n->negated = negated;
+    return simplify_constant(b, n, err);
+}
+
+static bool is_regexp_match(const struct node *n) { return n->kind == NODE_CALL && strcmp(n->fn->name, "regexp_match") == 0; }
+
+struct node *bind_boolean(struct binder *b, const struct ast *a, struct node *n, pennon_error *err)
+{
+    if (n->type.id == ARROW_BOOL) return n;
+    if (n->type.id == ARROW_NULL) return null_truth(b, err);
+    if (is_regexp_match(n)) return is_node(b, AST_IS_NULL, true, n, err);
+    (void)bind_no_type(b, a, "a boolean is expected here; the type", n, NULL, err);
+    return NULL;
+}
+
+static struct node *bind_truth_of(struct binder *b, const struct ast *a, bool strict, pennon_error *err)
+{
+    struct node *n = bind_tree(b, a, strict, err);
+    return n ? bind_boolean(b, a, n, err) : NULL;
+}
+
+/* All children into an array of the caller (mem_free). */
+static pennon_status bind_children(struct binder *b, const struct ast *a, struct node ***out, pennon_error *err)
+{
+    *out = mem_calloc(b->e->mem, (size_t)a->n + 1, sizeof **out, err);
+    if (!*out) return err->code;
+    for (uint32_t i = 0; i < a->n; i++) {
+        (*out)[i] = bind_tree(b, a->children[i], false, err);
+        if (!(*out)[i]) {
+            mem_free(b->e->mem, *out);
+            *out = NULL;
+            return err->code;
+        }
+    }
+    return PENNON_OK;
+}
+
+/* ---- comparisons ---- */
+
+static enum ast_compare mirrored(enum ast_compare op)
+{
+    static const enum ast_compare other[] = {
+        [AST_EQ] = AST_EQ, [AST_NE] = AST_NE, [AST_LT] = AST_GT, [AST_LE] = AST_GE, [AST_GT] = AST_LT, [AST_GE] = AST_LE};
+    return other[op];
+}
+
+/* CAST(narrow AS wide) beside a literal that the narrow integer holds: compare the narrow one. */
+static pennon_status unwrap_cast(struct binder *b, struct node **left, struct node **right, pennon_error *err)
+{
+    struct node *cast = *left, *literal = *right, *narrow;
+    if (cast->kind != NODE_CAST || literal->kind != NODE_LITERAL || cast->try_cast) return PENNON_OK;
+    const struct node *from = cast->children[0];
+    if (!arrow_id_is_integer(from->type.id) || !arrow_id_is_integer(cast->type.id)) return PENNON_OK;
+    bool widens =
+        from->type.bit_width < cast->type.bit_width && (arrow_id_is_signed(cast->type.id) || !arrow_id_is_signed(from->type.id));
+    if (!widens) return PENNON_OK;
+    narrow = node_cast(b->e, literal, from->schema, true, err);
+    if (!narrow) return err->code;
+    if (is_null_literal(narrow)) return PENNON_OK;
+    *left = cast->children[0];
+    *right = narrow;
+    return PENNON_OK;
+}
+
+/* b = true and the like: the boolean, or its opposite. NULL with err free: no such comparison. */
+static bool compares_truth(enum ast_compare op, const struct node *right, bool *same)
+{
+    if ((op != AST_EQ && op != AST_NE) || right->kind != NODE_LITERAL || right->type.id != ARROW_BOOL) return false;
+    *same = array_view_bool(&right->literal_view, 0) == (op == AST_EQ);
+    return true;
+}
+
+static struct node *make_compare(struct binder *b, enum ast_compare op, struct node *left, struct node *right, pennon_error *err)
+{
+    bool same;
+    if (is_null_literal(left) || is_null_literal(right)) return null_truth(b, err);
+    if (left->kind == NODE_LITERAL && right->kind != NODE_LITERAL) {
+        struct node *other = left;
+        left = right;
+        right = other;
+        op = mirrored(op);
+    }
+    if (unwrap_cast(b, &left, &right, err) != PENNON_OK) return NULL;
+    if (left->type.id == ARROW_BOOL && compares_truth(op, right, &same)) return same ? left : simplify_not(b, left, err);
+    struct node *n = truth_node(b, NODE_COMPARE, left, right, err);
+    if (!n) return NULL;
+    n->op = (uint8_t)op;
+    return simplify_constant(b, n, err);
+}
+
+struct node *bind_compare(struct binder *b, const struct ast *a, enum ast_compare op, struct node *left, struct node *right,
+                          pennon_error *err)
+{
+    const struct ArrowSchema *type;
+    if (comparison_type(b->e, left->schema, right->schema, &type, err) != PENNON_OK) return NULL;
+    if (!type) {
+        (void)bind_no_type(b, a, "no comparison of", left, right, err);
+        return NULL;
+    }
+    left = node_cast(b->e, left, type, false, err);
+    if (left) right = node_cast(b->e, right, type, false, err);
+    if (!left || !right) {
+        if (err->code == PENNON_INVALID_ARGUMENT) (void)bind_place(b, a, err);
+        return NULL;
+    }
+    return placed(make_compare(b, op, left, right, err), a);
+}
+
+/* 1 + 1 beside a column: its literals take the column's type. */
+static bool is_literal_arith(const struct ast *a)
+{
+    if (a->kind != AST_ARITH) return false;
+    return a->children[0]->kind <= AST_FLOAT && a->children[1]->kind <= AST_FLOAT;
+}
+
+static struct node *bind_arith(struct binder *b, const struct ast *a, struct node *left, struct node *right, pennon_error *err);
+
+/* The other side of a column in a strict term. */
+static struct node *bind_beside(struct binder *b, const struct ast *a, const struct node *column, pennon_error *err)
+{
+    struct node *n;
+    if (is_literal_arith(a)) {
+        struct node *parts[2] = {NULL, NULL};
+        for (size_t i = 0; i < 2; i++) {
+            parts[i] = bind_literal(b, a->children[i], err);
+            if (parts[i]) parts[i] = bind_coerce_literal(b, a->children[i], parts[i], column->schema, err);
+            if (!parts[i]) return NULL;
+        }
+        return bind_arith(b, a, parts[0], parts[1], err);
+    }
+    n = bind_tree(b, a, false, err);
+    if (!n || !bind_is_literal(a, n)) return n;
+    return bind_coerce_literal(b, a, n, column->schema, err);
+}
+
+/* Both sides of an operation; in strict terms literals beside a column are coerced. */
+static pennon_status bind_sides(struct binder *b, const struct ast *a, bool strict, struct node **left, struct node **right,
+                                pennon_error *err)
+{
+    const struct ast *first = a->children[0], *second = a->children[1];
+    bool column_first = first->kind == AST_COLUMN || first->kind == AST_FIELD || first->kind == AST_INDEX;
+    if (!strict) {
+        *left = bind_tree(b, first, false, err);
+        *right = *left ? bind_tree(b, second, false, err) : NULL;
+    } else if (column_first) {
+        *left = bind_tree(b, first, false, err);
+        if (!*left) return err->code;
+        *right = (*left)->kind == NODE_COLUMN ? bind_beside(b, second, *left, err) : bind_tree(b, second, false, err);
+    } else {
+        *right = bind_tree(b, second, false, err);
+        if (!*right) return err->code;
+        *left = (*right)->kind == NODE_COLUMN ? bind_beside(b, first, *right, err) : bind_tree(b, first, false, err);
+    }
+    return *left && *right ? PENNON_OK : err->code;
+}
+
+static struct node *bind_comparison(struct binder *b, const struct ast *a, bool strict, pennon_error *err)
+{
+    struct node *left, *right;
+    if (bind_sides(b, a, strict, &left, &right, err) != PENNON_OK) return NULL;
+    return bind_compare(b, a, (enum ast_compare)a->op, left, right, err);
+}
+
+static struct node *bind_distinct(struct binder *b, const struct ast *a, pennon_error *err)
+{
+    const struct ArrowSchema *type;
+    struct node *left, *right, *n;
+    if (bind_sides(b, a, false, &left, &right, err) != PENNON_OK) return NULL;
+    if (comparison_type(b->e, left->schema, right->schema, &type, err) != PENNON_OK) return NULL;
+    if (!type) {
+        (void)bind_no_type(b, a, "no comparison of", left, right, err);
+        return NULL;
+    }
+    left = node_cast(b->e, left, type, false, err);
+    right = left ? node_cast(b->e, right, type, false, err) : NULL;
+    if (!right) return NULL;
+    n = truth_node(b, NODE_DISTINCT, left, right, err);
+    if (!n) return NULL;
+    n->negated = (a->flags & AST_NEGATED) != 0;
+    return simplify_constant(b, n, err);
+}
+
+/* value >= low AND value <= high; the value is bound once. */
+static struct node *bind_between(struct binder *b, const struct ast *a, bool strict, pennon_error *err)
+{
+    bool negated = (a->flags & AST_NEGATED) != 0;
+    struct node *value = bind_tree(b, a->children[0], false, err), *terms[2];
+    if (!value) return NULL;
+    for (size_t i = 0; i < 2; i++) {
+        const struct ast *bound = a->children[i + 1];
+        struct node *n = strict && value->kind == NODE_COLUMN ? bind_beside(b, bound, value, err) : bind_tree(b, bound, false, err);
+        enum ast_compare op = i == 0 ? (negated ? AST_LT : AST_GE) : (negated ? AST_GT : AST_LE);
+        if (!n) return NULL;
+        terms[i] = bind_compare(b, a, op, value, n, err);
+        if (!terms[i]) return NULL;
+    }
+    return simplify_chain(b, negated ? NODE_OR : NODE_AND, terms, 2, err);
+}
+
+/* ---- LIKE ---- */
+
+/* A pattern without wildcards is a text to be equal to. */
+static bool is_wild(struct bytes pattern)
+{
+    for (size_t i = 0; i < pattern.size; i++) {
+        if (pattern.data[i] == '%' || pattern.data[i] == '_' || pattern.data[i] == '\\') return true;
+    }
+    return false;
+}
+
+static struct node *bind_like(struct binder *b, const struct ast *a, pennon_error *err)
+{
+    const struct ArrowSchema *type;
+    struct node *left, *right, *n;
+    bool fold = (a->flags & AST_FOLD) != 0, negated = (a->flags & AST_NEGATED) != 0;
+    if (bind_sides(b, a, false, &left, &right, err) != PENNON_OK) return NULL;
+    if (bind_like_type(b->e, left->schema, right->schema, &type, err) != PENNON_OK) return NULL;
+    if (!type) {
+        (void)bind_no_type(b, a, "LIKE compares texts;", left, right, err);
+        return NULL;
+    }
+    left = node_cast(b->e, left, type, false, err);
+    right = left ? node_cast(b->e, right, type, false, err) : NULL;
+    if (!right) return NULL;
+    if (is_null_literal(left) || is_null_literal(right)) return null_truth(b, err);
+    bool fixed = right->kind == NODE_LITERAL;
+    struct bytes pattern = fixed ? array_view_bytes(&right->literal_view, 0) : bytes_of(NULL, 0);
+    if (fixed && !fold && !is_wild(pattern)) return placed(make_compare(b, negated ? AST_NE : AST_EQ, left, right, err), a);
+    n = truth_node(b, NODE_LIKE, left, right, err);
+    if (!n) return NULL;
+    n->negated = negated;
+    n->fold = fold;
+    if (fixed && node_like_pattern(b->e, n, pattern, err) != PENNON_OK) return NULL;
+    return simplify_constant(b, n, err);
+}
+
+/* ---- IS, NOT, AND, OR ---- */
+
+/* A column at the top that can have no null. */
+static bool never_null(const struct binder *b, const struct node *n)
+{
+    if (n->kind != NODE_COLUMN) return false;
+    const struct expr_column *c = &b->e->columns[n->column];
+    const struct ArrowSchema *top = b->input->children[c->top];
+    return !arrow_schema_nullable(top) && strcmp(c->path, top->name) == 0;
+}
+
+static struct node *bind_is(struct binder *b, const struct ast *a, pennon_error *err)
+{
+    bool negated = (a->flags & AST_NEGATED) != 0;
+    struct node *n = bind_tree(b, a->children[0], false, err);
+    if (!n) return NULL;
+    if (a->op != AST_IS_NULL || is_regexp_match(n)) n = bind_boolean(b, a->children[0], n, err);
+    if (!n) return NULL;
+    if (a->op == AST_IS_NULL && never_null(b, n)) return bind_truth(b, negated, err);
+    return is_node(b, (enum ast_is)a->op, negated, n, err);
+}
+
+static struct node *bind_chain(struct binder *b, const struct ast *a, bool strict, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    struct node *n = NULL;
+    struct node **terms = mem_calloc(b->e->mem, a->n, sizeof *terms, err);
+    if (!terms) return NULL;
+    for (uint32_t i = 0; i < a->n; i++) TRY_NEW(terms[i], bind_truth_of(b, a->children[i], strict, err));
+    TRY_NEW(n, simplify_chain(b, a->kind == AST_AND ? NODE_AND : NODE_OR, terms, a->n, err));
+done:
+    mem_free(b->e->mem, terms);
+    return st == PENNON_OK ? n : NULL;
+}
+
+/* ---- numbers and texts ---- */
+
+static struct node *bind_arith(struct binder *b, const struct ast *a, struct node *left, struct node *right, pennon_error *err)
+{
+    struct arrow_type ta = left->type, tb = right->type, result;
+    const struct ArrowSchema *type_a, *type_b, *type;
+    if (left->schema->dictionary && arrow_type_of(left->schema->dictionary, &ta, err) != PENNON_OK) return NULL;
+    if (right->schema->dictionary && arrow_type_of(right->schema->dictionary, &tb, err) != PENNON_OK) return NULL;
+    if (!bind_arithmetic((enum ast_arith)a->op, &ta, &tb, &result)) {
+        (void)bind_no_type(b, a, "no such operation with", left, right, err);
+        return NULL;
+    }
+    if (bind_add_type(b->e, &ta, &type_a, err) != PENNON_OK || bind_add_type(b->e, &tb, &type_b, err) != PENNON_OK ||
+        bind_add_type(b->e, &result, &type, err) != PENNON_OK) {
+        return NULL;
+    }
+    left = node_cast(b->e, left, type_a, false, err);
+    right = left ? node_cast(b->e, right, type_b, false, err) : NULL;
+    if (!right) return NULL;
+    struct node *n = node_new(b->e, NODE_ARITH, 2, type, err);
+    if (!n) return NULL;
+    n->op = a->op;
+    n->children[0] = left;
+    n->children[1] = right;
+    n->constant = left->constant && right->constant;
+    return simplify_constant(b, placed(n, a), err);
+}
+
+static struct node *bind_arithmetic_tree(struct binder *b, const struct ast *a, bool strict, pennon_error *err)
+{
+    struct node *left, *right;
+    if (bind_sides(b, a, strict, &left, &right, err) != PENNON_OK) return NULL;
+    return bind_arith(b, a, left, right, err);
+}
+
+static struct node *bind_negate(struct binder *b, const struct ast *a, pennon_error *err)
+{
+    struct node *value = bind_tree(b, a->children[0], false, err);
+    if (!value) return NULL;
+    if (value->kind == NODE_NEGATE) return value->children[0];
+    enum arrow_id id = value->type.id;
+    if (!arrow_id_is_signed(id) && !arrow_id_is_float(id) && !arrow_id_is_decimal(id)) {
+        if (id == ARROW_NULL) return value;
+        (void)bind_no_type(b, a, "no negative of", value, NULL, err);
+        return NULL;
+    }
+    struct node *n = node_new(b->e, NODE_NEGATE, 1, value->schema, err);
+    if (!n) return NULL;
+    n->children[0] = value;
+    n->constant = value->constant;
+    return simplify_constant(b, placed(n, a), err);
+}
+
+/* a || b: null where one is null, unlike the function concat. One call for two at a time would nest; a NULL test in front of one call does not. */
+static struct node *bind_concat(struct binder *b, const struct ast *a, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    struct node *n = NULL, *call, *other, **args = NULL, **tests = NULL;
+    const struct ArrowSchema *text, *type = NULL;
+    TRY(bind_children(b, a, &args, err));
+    TRY_NEW(tests, mem_calloc(b->e->mem, a->n, sizeof *tests, err));
+    TRY(expr_simple_type(b->e, "u", &text, err));
+    bool lists = args[0]->type.layout == LAYOUT_LIST32 || args[0]->type.layout == LAYOUT_LIST64;
+    for (uint32_t i = 0; i < a->n; i++) {
+        bool is_text = arrow_id_is_text(args[i]->type.id);
+        if (!is_text && !lists) TRY_NEW(args[i], node_cast(b->e, args[i], text, false, err));
+        TRY_NEW(tests[i], is_node(b, AST_IS_NULL, true, args[i], err));
+    }
+    TRY_NEW(call, bind_call(b, a, bytes_str(lists ? "array_concat" : "concat"), args, a->n, err));
+    if (lists) {
+        n = call;
+        goto done;
+    }
+    type = call->schema;
+    TRY_NEW(other, node_null(b->e, type, err));
+    TRY_NEW(n, node_new(b->e, NODE_CASE, 3, type, err));
+    TRY_NEW(n->children[0], simplify_chain(b, NODE_AND, tests, a->n, err));
+    n->children[1] = call;
+    n->children[2] = other;
+    n->constant = n->children[0]->constant && call->constant;
+    TRY_NEW(n, simplify_constant(b, n, err));
+done:
+    mem_free(b->e->mem, args);
+    mem_free(b->e->mem, tests);
+    return st == PENNON_OK ? placed(n, a) : NULL;
+}
+
+/* ---- CASE, CAST ---- */
+
+/* The values of a CASE in one type. nodes: condition, value, …, else. */
+static pennon_status unify_values(struct binder *b, const struct ast *a, struct node **nodes, size_t n,
+                                  const struct ArrowSchema **type, pennon_error *err)
+{
+    const struct ArrowSchema *common = nodes[n - 1]->schema;
+    for (size_t i = 1; i < n; i += 2) {
+        const struct ArrowSchema *next;
+        TRY_RETURN(common_type(b->e, common, nodes[i]->schema, &next, err));
+        if (!next) return bind_no_type(b, a, "the values of CASE,", nodes[i], nodes[n - 1], err);
+        common = next;
+    }
+    for (size_t i = 1; i < n; i += i + 1 < n - 1 ? 2 : 1) {
+        nodes[i] = node_cast(b->e, nodes[i], common, false, err);
+        if (!nodes[i]) return err->code;
+    }
+    *type = common;
+    return PENNON_OK;
+}
+
+static struct node *bind_case(struct binder *b, const struct ast *a, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    bool operand = (a->flags & AST_OPERAND) != 0, has_else = (a->flags & AST_ELSE) != 0;
+    size_t branches = ((size_t)a->n - operand - has_else) / 2, n = 2 * branches + 1;
+    const struct ArrowSchema *type;
+    struct node *value = NULL, *out = NULL;
+    struct node **nodes = mem_calloc(b->e->mem, n, sizeof *nodes, err);
+    if (!nodes) return NULL;
+    if (operand) TRY_NEW(value, bind_tree(b, a->children[0], false, err));
+    for (size_t i = 0; i < branches; i++) {
+        const struct ast *when = a->children[operand + 2 * i];
+        TRY_NEW(nodes[2 * i], bind_tree(b, when, false, err));
+        TRY_NEW(nodes[2 * i],
+                operand ? bind_compare(b, when, AST_EQ, value, nodes[2 * i], err) : bind_boolean(b, when, nodes[2 * i], err));
+        TRY_NEW(nodes[2 * i + 1], bind_tree(b, a->children[operand + 2 * i + 1], false, err));
+    }
+    TRY(expr_simple_type(b->e, "n", &type, err));
+    TRY_NEW(nodes[n - 1], has_else ? bind_tree(b, a->children[a->n - 1], false, err) : node_null(b->e, type, err));
+    TRY(unify_values(b, a, nodes, n, &type, err));
+    TRY_NEW(out, node_new(b->e, NODE_CASE, n, type, err));
+    memcpy(out->children, nodes, n * sizeof *nodes);
+    out->constant = true;
+    for (size_t i = 0; i < n; i++) out->constant = out->constant && nodes[i]->constant;
+    TRY_NEW(out, simplify_constant(b, out, err));
+done:
+    mem_free(b->e->mem, nodes);
+    return st == PENNON_OK ? placed(out, a) : NULL;
+}
+
+static pennon_status sql_type(struct binder *b, const struct ast_type *t, const struct ArrowSchema **out, pennon_error *err)
+{
+    static const char *const formats[] = {
+        [AST_TYPE_BOOLEAN] = "b", [AST_TYPE_INT8] = "c",    [AST_TYPE_INT16] = "s",   [AST_TYPE_INT32] = "i",
+        [AST_TYPE_INT64] = "l",   [AST_TYPE_UINT8] = "C",   [AST_TYPE_UINT16] = "S",  [AST_TYPE_UINT32] = "I",
+        [AST_TYPE_UINT64] = "L",  [AST_TYPE_FLOAT32] = "f", [AST_TYPE_FLOAT64] = "g", [AST_TYPE_UTF8] = "u",
+        [AST_TYPE_BINARY] = "z",  [AST_TYPE_DATE32] = "tdD"};
+    pennon_status st = PENNON_OK;
+    struct buf format;
+    buf_init(&format, b->e->mem, BUF_NO_LIMIT);
+    if (t->id == AST_TYPE_TIMESTAMP) {
+        TRY(buf_printf(&format, err, "ts%c:", t->unit == 0 ? 's' : t->unit == 3 ? 'm' : t->unit == 6 ? 'u' : 'n'));
+    } else if (t->id == AST_TYPE_DECIMAL) {
+        TRY(buf_printf(&format, err, "d:%d,%d", t->precision, t->scale));
+    } else {
+        TRY(buf_printf(&format, err, "%s", formats[t->id]));
+    }
+    TRY(buf_terminate(&format, err));
+    TRY(expr_simple_type(b->e, (const char *)format.data, out, err));
+done:
+    buf_free(&format);
+    return st;
+}
+
+static struct node *bind_cast(struct binder *b, const struct ast *a, pennon_error *err)
+{
+    const struct ArrowSchema *type;
+    struct node *value, *n;
+    bool try_cast = (a->flags & AST_TRY) != 0;
+    if (a->type.id == AST_TYPE_JSONB) {
+        (void)error_set(err, PENNON_NOT_SUPPORTED, "literals of type jsonb are not supported");
+        (void)bind_place(b, a, err);
+        return NULL;
+    }
+    value = bind_tree(b, a->children[0], false, err);
+    if (!value || sql_type(b, &a->type, &type, err) != PENNON_OK) return NULL;
+    if (!cast_possible(value->schema, type)) {
+        (void)bind_no_type(b, a, "no cast of the type", value, NULL, err);
+        return NULL;
+    }
+    n = node_cast(b->e, value, type, try_cast, err);
+    if (!n && err->code == PENNON_INVALID_ARGUMENT) (void)bind_place(b, a, err);
+    return n ? placed(simplify_constant(b, n, err), a) : NULL;
+}
+
+/* ---- calls ---- */
+
+static pennon_status lower_name(struct binder *b, struct bytes name, struct bytes *out, pennon_error *err)
+{
+    uint8_t *text = arena_alloc(&b->e->arena, name.size + 1, err);
+    if (!text) return err->code;
+    for (size_t i = 0; i < name.size; i++) {
+        uint8_t c = name.data[i];
+        text[i] = c >= 'A' && c <= 'Z' ? (uint8_t)(c + 32) : c;
+    }
+    text[name.size] = '\0';
+    *out = bytes_of(text, name.size);
+    return PENNON_OK;
+}
+
+static pennon_status unknown_function(struct binder *b, const struct ast *a, struct bytes name, pennon_error *err)
+{
+    const char *const *names = expr_function_names();
+    size_t n = 0;
+    while (names[n]) n++;
+    const char *near = nearest_name((const char *)name.data, names, n);
+    return bind_error(b, a, "FunctionNotFound", err, "no function named '%.256s'%s%s%s", (const char *)name.data,
+                      near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+}
+
+/* What the function wants its arguments to be, and its result. */
+static pennon_status bind_signature(struct binder *b, const struct ast *a, struct bind_call *call, struct node **args,
+                                    pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    const struct array_view **constants = mem_calloc(b->e->mem, call->n + 1, sizeof(const struct array_view *), err);
+    call->types = mem_calloc(b->e->mem, call->n + 1, sizeof(const struct ArrowSchema *), err);
+    if (!constants || !call->types) {
+        st = err->code;
+        goto done;
+    }
+    for (size_t i = 0; i < call->n; i++) {
+        call->types[i] = args[i]->schema;
+        constants[i] = args[i]->kind == NODE_LITERAL ? &args[i]->literal_view : NULL;
+    }
+    call->constants = constants;
+    st = call->fn->bind(call, err);
+    if (st == PENNON_INVALID_ARGUMENT || st == PENNON_NOT_SUPPORTED) (void)bind_place(b, a, err);
+    for (size_t i = 0; st == PENNON_OK && i < call->n; i++) {
+        args[i] = node_cast(b->e, args[i], call->types[i], false, err);
+        if (!args[i]) st = err->code;
+    }
+done:
+    mem_free(b->e->mem, constants);
+    mem_free(b->e->mem, (void *)call->types);
+    return st;
+}
+
+struct node *bind_call(struct binder *b, const struct ast *a, struct bytes name, struct node **args, size_t n, pennon_error *err)
+{
+    struct bytes lower;
+    struct node *out;
+    if (lower_name(b, name, &lower, err) != PENNON_OK) return NULL;
+    const struct function *fn = function_find(lower);
+    if (!fn) {
+        (void)unknown_function(b, a, lower, err);
+        return NULL;
+    }
+    if (n < fn->min_args || (fn->max_args != UINT8_MAX && n > fn->max_args)) {
+        (void)bind_error(b, a, "TypeMismatch", err, "%s takes %u%s%u arguments, not %zu", fn->name, fn->min_args,
+                         fn->max_args == UINT8_MAX      ? " to "
+                         : fn->max_args == fn->min_args ? ", at most "
+                                                        : " to ",
+                         fn->max_args, n);
+        return NULL;
+    }
+    struct bind_call call = {.e = b->e, .fn = fn, .n = n};
+    pennon_status st = bind_signature(b, a, &call, args, err);
+    out = st == PENNON_OK ? node_new(b->e, NODE_CALL, n, call.result, err) : NULL;
+    if (!out || (call.state && expr_own(b->e, out, err) != PENNON_OK)) {
+        if (call.state && fn->free_state) fn->free_state(call.state, b->e->mem);
+        return NULL;
+    }
+    out->fn = fn;
+    out->state = call.state;
+    out->constant = (fn->flags & FUNCTION_VOLATILE) == 0;
+    for (size_t i = 0; i < n; i++) {
+        out->children[i] = args[i];
+        out->constant = out->constant && args[i]->constant;
+    }
+    return simplify_constant(b, placed(out, a), err);
+}
+
+static struct node *bind_call_tree(struct binder *b, const struct ast *a, pennon_error *err)
+{
+    struct node **args, *n;
+    bool literal_field = a->n == 2 && a->children[1]->kind == AST_TEXT && bytes_equal(a->text, bytes_str("get_field"));
+    if (a->n == 1 && bytes_equal(a->text, bytes_str("is_valid"))) {
+        n = bind_tree(b, a->children[0], false, err);
+        return n ? is_node(b, AST_IS_NULL, true, n, err) : NULL;
+    }
+    if (literal_field) {
+        n = bind_tree(b, a->children[0], false, err);
+        return n ? bind_field(b, a, n, a->children[1]->text, err) : NULL;
+    }
+    if (bind_children(b, a, &args, err) != PENNON_OK) return NULL;
+    n = bind_call(b, a, a->text, args, a->n, err);
+    mem_free(b->e->mem, args);
+    return n;
+}
+
+/* x[i], x['name'] */
+static struct node *bind_index(struct binder *b, const struct ast *a, pennon_error *err)
+{
+    struct node *args[2];
+    args[0] = bind_tree(b, a->children[0], false, err);
+    if (!args[0]) return NULL;
+    if (a->children[1]->kind == AST_TEXT) return bind_field(b, a, args[0], a->children[1]->text, err);
+    args[1] = bind_tree(b, a->children[1], false, err);
+    return args[1] ? bind_call(b, a, bytes_str("array_element"), args, 2, err) : NULL;
+}
+
+static struct node *bind_field_tree(struct binder *b, const struct ast *a, pennon_error *err)
+{
+    struct node *from = bind_tree(b, a->children[0], false, err);
+    return from ? bind_field(b, a, from, a->text, err) : NULL;
+}
+
+static struct node *bind_not(struct binder *b, const struct ast *a, pennon_error *err)
+{
+    struct node *n = bind_truth_of(b, a->children[0], false, err);
+    return n ? simplify_not(b, n, err) : NULL;
+}
+
+struct node *bind_tree(struct binder *b, const struct ast *a, bool strict, pennon_error *err)
+{
+    switch ((enum ast_kind)a->kind) {
+    case AST_NULL:
+    case AST_BOOL:
+    case AST_INTEGER:
+    case AST_FLOAT:
+    case AST_TEXT:
+    case AST_BINARY:
+    case AST_ARRAY: return bind_literal(b, a, err);
+    case AST_COLUMN: return placed(bind_column(b, a, err), a);
+    case AST_INDEX: return bind_index(b, a, err);
+    case AST_FIELD: return bind_field_tree(b, a, err);
+    case AST_NEGATE: return bind_negate(b, a, err);
+    case AST_NOT: return bind_not(b, a, err);
+    case AST_ARITH: return bind_arithmetic_tree(b, a, strict, err);
+    case AST_CONCAT: return bind_concat(b, a, err);
+    case AST_COMPARE: return bind_comparison(b, a, strict, err);
+    case AST_DISTINCT: return bind_distinct(b, a, err);
+    case AST_AND:
+    case AST_OR: return bind_chain(b, a, strict, err);
+    case AST_IS: return bind_is(b, a, err);
+    case AST_IN: return bind_in(b, a, strict, err);
+    case AST_BETWEEN: return bind_between(b, a, strict, err);
+    case AST_LIKE: return bind_like(b, a, err);
+    case AST_CASE: return bind_case(b, a, err);
+    case AST_CAST: return bind_cast(b, a, err);
+    case AST_CALL: return bind_call_tree(b, a, err);
+    }
+    (void)error_set(err, PENNON_INTERNAL, "syntax node of kind %u", a->kind);
+    return NULL;
+}
