@@ -72,7 +72,10 @@ static bool is_word(const struct arrow_type *t)
 }
 
 static bool has_span(const struct arrow_type *t) { return !arrow_id_is_float(t->id); }
-static bool counts_unsigned(const struct arrow_type *t) { return arrow_id_is_float(t->id) || (arrow_id_is_integer(t->id) && !arrow_id_is_signed(t->id)); }
+static bool counts_unsigned(const struct arrow_type *t)
+{
+    return arrow_id_is_float(t->id) || (arrow_id_is_integer(t->id) && !arrow_id_is_signed(t->id));
+}
 
 static uint64_t word_at(const struct array_view *v, int64_t row)
 {
@@ -159,7 +162,8 @@ static uint64_t row_hash(bool is_text, const struct text_rows *texts, const stru
 }
 
 /* The slot that holds the row's value, or the free one where it would be. */
-static size_t row_slot(const struct in_set *set, const struct text_rows *texts, const struct array_view *v, int64_t row, uint64_t hash)
+static size_t row_slot(const struct in_set *set, const struct text_rows *texts, const struct array_view *v, int64_t row,
+                       uint64_t hash)
 {
     size_t mask = (size_t)(UINT64_MAX >> set->shift);
     size_t at = (size_t)(hash >> set->shift);
@@ -202,7 +206,8 @@ static pennon_status view_items(struct expr *e, struct in_set *set, const struct
     return array_view_deep(&set->items, &set->schema, &set->decoded, &e->arena, err);
 }
 
-pennon_status node_in_set(struct expr *e, struct node *in, const struct ArrowSchema *schema, struct ArrowArray *items, pennon_error *err)
+pennon_status node_in_set(struct expr *e, struct node *in, const struct ArrowSchema *schema, struct ArrowArray *items,
+                          pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct in_set *set = NULL;
@@ -253,35 +258,35 @@ static void find_few(const struct in_set *set, const uint8_t *values, size_t log
 }
 
 /* One word of answers; values are loaded with the type T, whose conversion extends the sign where it has one. */
-#define FIND(T, NAME)                                                                                            \
-    static uint64_t NAME##_bitmap(const struct in_set *set, const uint8_t *p, unsigned n)                        \
-    {                                                                                                            \
-        uint64_t out = 0;                                                                                        \
-        for (unsigned j = 0; j < n; j++) {                                                                       \
-            T x;                                                                                                 \
-            memcpy(&x, p + j * sizeof x, sizeof x);                                                              \
-            uint64_t at = (uint64_t)x - set->least;                                                              \
-            uint64_t inside = at < set->span ? at : 0;                                                           \
-            out |= (uint64_t)(at < set->span && bit_get(set->bits, inside)) << j;                                \
-        }                                                                                                        \
-        return out;                                                                                              \
-    }                                                                                                            \
-    static uint64_t NAME##_words(const struct in_set *set, const uint8_t *p, unsigned n)                         \
-    {                                                                                                            \
-        uint64_t keys[64], places[64], out = 0, mask = UINT64_MAX >> set->shift;                                 \
-        for (unsigned j = 0; j < n; j++) {                                                                       \
-            T x;                                                                                                 \
-            memcpy(&x, p + j * sizeof x, sizeof x);                                                              \
-            keys[j] = (uint64_t)x;                                                                               \
-            places[j] = word_place(keys[j], set->shift);                                                         \
-            __builtin_prefetch(&set->words[places[j]]);                                                          \
-        }                                                                                                        \
-        for (unsigned j = 0; j < n; j++) {                                                                       \
-            uint64_t at = places[j], key = keys[j], found = set->words[at];                                      \
-            while (found != key && found != 0) found = set->words[at = (at + 1) & mask];                         \
-            out |= (uint64_t)(key != 0 ? found == key : set->has_zero) << j;                                     \
-        }                                                                                                        \
-        return out;                                                                                              \
+#define FIND(T, NAME)                                                                     \
+    static uint64_t NAME##_bitmap(const struct in_set *set, const uint8_t *p, unsigned n) \
+    {                                                                                     \
+        uint64_t out = 0;                                                                 \
+        for (unsigned j = 0; j < n; j++) {                                                \
+            T x;                                                                          \
+            memcpy(&x, p + j * sizeof x, sizeof x);                                       \
+            uint64_t at = (uint64_t)x - set->least;                                       \
+            uint64_t inside = at < set->span ? at : 0;                                    \
+            out |= (uint64_t)(at < set->span && bit_get(set->bits, inside)) << j;         \
+        }                                                                                 \
+        return out;                                                                       \
+    }                                                                                     \
+    static uint64_t NAME##_words(const struct in_set *set, const uint8_t *p, unsigned n)  \
+    {                                                                                     \
+        uint64_t keys[64], places[64], out = 0, mask = UINT64_MAX >> set->shift;          \
+        for (unsigned j = 0; j < n; j++) {                                                \
+            T x;                                                                          \
+            memcpy(&x, p + j * sizeof x, sizeof x);                                       \
+            keys[j] = (uint64_t)x;                                                        \
+            places[j] = word_place(keys[j], set->shift);                                  \
+            __builtin_prefetch(&set->words[places[j]]);                                   \
+        }                                                                                 \
+        for (unsigned j = 0; j < n; j++) {                                                \
+            uint64_t at = places[j], key = keys[j], found = set->words[at];               \
+            while (found != key && found != 0) found = set->words[at = (at + 1) & mask];  \
+            out |= (uint64_t)(key != 0 ? found == key : set->has_zero) << j;              \
+        }                                                                                 \
+        return out;                                                                       \
     }
 FIND(int8_t, find_i8)
 FIND(int16_t, find_i16)
@@ -296,8 +301,10 @@ static pennon_status find_words(struct evaluation *ev, const struct in_set *set,
 {
     typedef uint64_t (*find_fn)(const struct in_set *, const uint8_t *, unsigned);
     static const find_fn table[2][2][4] = {
-        {{find_i8_bitmap, find_i16_bitmap, find_i32_bitmap, find_u64_bitmap}, {find_i8_words, find_i16_words, find_i32_words, find_u64_words}},
-        {{find_u8_bitmap, find_u16_bitmap, find_u32_bitmap, find_u64_bitmap}, {find_u8_words, find_u16_words, find_u32_words, find_u64_words}},
+        {{find_i8_bitmap, find_i16_bitmap, find_i32_bitmap, find_u64_bitmap},
+         {find_i8_words, find_i16_words, find_i32_words, find_u64_words}},
+        {{find_u8_bitmap, find_u16_bitmap, find_u32_bitmap, find_u64_bitmap},
+         {find_u8_words, find_u16_words, find_u32_words, find_u64_words}},
     };
     size_t width = arrow_type_width(&v->type), log = bit_width(width) - 1;
     const uint8_t *p = array_view_fixed(v, 0);

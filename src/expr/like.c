@@ -244,7 +244,9 @@ static bool match_general(const struct like_pattern *p, struct bytes text)
     at = match_here(p, segment_at(p, 0), at, end);
     if (at == NULL) return false;
     if (p->n == 1) return at == end;
-    const uint8_t *tail = last->has_any ? back_chars(at, end, last->chars) : (size_t)(end - at) < last->size ? NULL : end - last->size;
+    const uint8_t *tail = last->has_any                     ? back_chars(at, end, last->chars)
+                          : (size_t)(end - at) < last->size ? NULL
+                                                            : end - last->size;
     if (tail == NULL || match_here(p, last, tail, end) != end) return false;
     for (size_t i = 1; i + 1 < p->n; i++) {
         at = match_somewhere(p, segment_at(p, i), at, tail);
@@ -383,7 +385,8 @@ static pennon_status match_constant(struct like_rows *r, const struct like_patte
     size_t size = p->bytes.size;
     bool offsets = r->texts.layout == LAYOUT_VAR32 || r->texts.layout == LAYOUT_VAR64;
     if (p->fold) TRY_RETURN(fold_room(r, r->ev->rows, err));
-    if (!p->fold && p->kind == LIKE_CONTAINS && offsets && size > 0 && size <= ACROSS_ROWS_MAX) return match_across_rows(r, p, out, err);
+    if (!p->fold && p->kind == LIKE_CONTAINS && offsets && size > 0 && size <= ACROSS_ROWS_MAX)
+        return match_across_rows(r, p, out, err);
     if (!p->fold && p->kind == LIKE_BEGINS && size > 0 && size <= 8) return match_beginnings(r, p, out, err);
     return match_rows(r, p, out, err);
 }
