@@ -76,7 +76,7 @@ static pennon_status find(struct bytes message, uint32_t tag, struct wire_item *
 /* A number with a default of 0. */
 static pennon_status number(struct bytes message, uint32_t tag, uint64_t *out, pennon_error *err)
 {
-    struct wire_item item;
+    struct wire_item item = {0};
     bool found;
     TRY_RETURN(find(message, tag, &item, &found, err));
     *out = found && item.type == 0 ? item.number : 0;
@@ -85,7 +85,7 @@ static pennon_status number(struct bytes message, uint32_t tag, uint64_t *out, p
 
 static pennon_status part(struct bytes message, uint32_t tag, struct bytes *out, bool *found, pennon_error *err)
 {
-    struct wire_item item;
+    struct wire_item item = {0};
     TRY_RETURN(find(message, tag, &item, found, err));
     *found = *found && item.type == 2;
     *out = *found ? item.payload : (struct bytes){0};
