@@ -23,6 +23,42 @@ const struct function *function_find(struct bytes name)
     return NULL;
 }
 
+/* Every name that can be called, aliases too; those that are refused by name are not here. */
+/* clang-format off */
+static const char *const function_names[] = {
+    "abs", "acos", "acosh", "array_any_value", "array_append", "array_cat", "array_concat", "array_contains", "array_dims",
+    "array_distance", "array_distinct", "array_element", "array_empty", "array_except", "array_extract", "array_has",
+    "array_has_all", "array_has_any", "array_indexof", "array_intersect", "array_join", "array_length", "array_max", "array_min",
+    "array_ndims", "array_pop_back", "array_pop_front", "array_position", "array_positions", "array_prepend", "array_push_back",
+    "array_push_front", "array_remove", "array_remove_all", "array_remove_n", "array_repeat", "array_replace",
+    "array_replace_all", "array_replace_n", "array_resize", "array_reverse", "array_slice", "array_sort", "array_to_string",
+    "array_union", "arrays_overlap", "arrow_cast", "arrow_typeof", "ascii", "asin", "asinh", "atan", "atan2", "atanh",
+    "bit_length", "btrim", "cardinality", "cbrt", "ceil", "char_length", "character_length", "chr", "coalesce", "concat",
+    "concat_ws", "contains", "contains_tokens", "cos", "cosh", "cot", "current_date", "current_time", "current_timestamp",
+    "date_bin", "date_format", "date_part", "date_trunc", "datepart", "datetrunc", "decode", "degrees", "digest", "empty",
+    "encode", "ends_with", "exp", "factorial", "find_in_set", "flatten", "floor", "from_unixtime", "gcd", "generate_series",
+    "get_field", "greatest", "ifnull", "initcap", "instr", "is_valid", "isnan", "iszero", "json_array_contains",
+    "json_array_length", "json_exists", "json_extract", "json_get", "json_get_bool", "json_get_float", "json_get_int",
+    "json_get_string", "lcm", "least", "left", "length", "levenshtein", "list_any_value", "list_append", "list_cat",
+    "list_concat", "list_contains", "list_dims", "list_distance", "list_distinct", "list_element", "list_empty", "list_except",
+    "list_extract", "list_has", "list_has_all", "list_has_any", "list_indexof", "list_intersect", "list_join", "list_length",
+    "list_max", "list_ndims", "list_pop_back", "list_pop_front", "list_position", "list_positions", "list_prepend",
+    "list_push_back", "list_push_front", "list_remove", "list_remove_all", "list_remove_n", "list_repeat", "list_replace",
+    "list_replace_all", "list_replace_n", "list_resize", "list_reverse", "list_slice", "list_sort", "list_to_string",
+    "list_union", "ln", "log", "log10", "log2", "lower", "lpad", "ltrim", "make_array", "make_date", "make_list", "make_time",
+    "md5", "named_struct", "nanvl", "now", "nullif", "nvl", "nvl2", "octet_length", "overlay", "pi", "position", "pow", "power",
+    "radians", "random", "range", "regexp_count", "regexp_instr", "regexp_like", "regexp_match", "regexp_replace", "repeat",
+    "replace", "reverse", "right", "round", "row", "rpad", "rtrim", "sha224", "sha256", "sha384", "sha512", "signum", "sin",
+    "sinh", "split_part", "sqrt", "starts_with", "string_to_array", "string_to_list", "strpos", "struct", "substr",
+    "substr_index", "substring", "substring_index", "tan", "tanh", "to_char", "to_date", "to_hex", "to_local_time", "to_time",
+    "to_timestamp", "to_timestamp_micros", "to_timestamp_millis", "to_timestamp_nanos", "to_timestamp_seconds", "to_unixtime",
+    "today", "translate", "trim", "trunc", "upper", "uuid", "version",
+    NULL,
+};
+/* clang-format on */
+
+const char *const *expr_function_names(void) { return function_names; }
+
 /* -------------------------------------------------------------------------------------------------------------- calls */
 
 /* AND of the arguments' validities; NULL = no row is null. */

@@ -367,7 +367,7 @@ static void open_sources(struct work *w)
 }
 
 /* Functions whose result is null where the list is, but not where another argument is, are no strict ones. */
-static bool work_row_is_null(const struct work *w, int64_t row)
+static bool result_is_null(const struct work *w, int64_t row)
 {
     const struct run_call *r = w->r;
     switch ((enum change)r->node->fn->option) {
@@ -389,7 +389,7 @@ static pennon_status run_change(struct run_call *r, pennon_error *err)
     TRY(gather_begin(&w.g, r, err));
     open_sources(&w);
     for (int64_t i = 0; i < r->rows; i++) {
-        if (work_row_is_null(&w, i)) {
+        if (result_is_null(&w, i)) {
             TRY(run_set_null(r, i, err));
         } else if (run_valid(r, i)) {
             TRY(row_of(&w, i, err));
