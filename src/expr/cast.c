@@ -139,7 +139,7 @@ static pennon_status row_bytes(const struct cast *k, int64_t row, struct buf *by
         return *good ? buf_append(bytes, b.data, b.size, err) : PENNON_OK;
     }
     if (is_binary(k->to.id)) return buf_append(bytes, array_view_fixed(k->from, row), arrow_type_width(&k->from->type), err);
-    pennon_status st = value_text(k->from, row, bytes, err);
+    pennon_status st = from == ARROW_TIMESTAMP ? timestamp_text(k->from, row, &k->from_zone, bytes, err) : value_text(k->from, row, bytes, err);
     if (st == PENNON_INVALID_ARGUMENT && k->try_cast) {
         *good = false;
         pennon_error_clear(err);
@@ -195,6 +195,7 @@ static pennon_status cast_to_bytes(struct cast *k, struct ArrowArray *out, penno
     int64_t *offsets = NULL;
     int32_t *narrow = NULL;
     buf_init(&bytes, k->c->mem, BUF_NO_LIMIT);
+    TRY(cast_time_prepare(k, err));
     TRY(valid_to_change(k, &valid, err));
     TRY(array_new(&made, 3, 0, k->c->mem, err));
     made.length = k->rows;
@@ -267,7 +268,7 @@ static pennon_status cast_array(const struct cast *k, const struct ArrowSchema *
                                 const struct ArrowSchema *to, struct ArrowArray *out, pennon_error *err)
 {
     struct array_view v;
-    struct cast inner = {.c = k->c, .to_schema = to, .try_cast = k->try_cast, .scratch = k->scratch};
+    struct cast inner = {.c = k->c, .to_schema = to, .try_cast = k->try_cast, .scratch = k->scratch, .zones = k->zones};
     TRY_RETURN(arrow_type_of(to, &inner.to, err));
     TRY_RETURN(array_view_deep(&v, from, array, k->scratch, err));
     return cast_view(&inner, &v, array->length, out, err);
@@ -491,7 +492,8 @@ pennon_status cast_datum(const struct call *c, const struct datum *in, const str
 {
     pennon_status st = PENNON_OK;
     struct ArrowArray made = {.release = NULL};
-    struct cast k = {.c = c, .to_schema = to, .try_cast = try_cast, .scratch = scratch};
+    struct zone_cache zones = {.arena = scratch};
+    struct cast k = {.c = c, .to_schema = to, .try_cast = try_cast, .scratch = scratch, .zones = &zones};
     TRY(arrow_type_of(to, &k.to, err));
     TRY(cast_view(&k, &in->view, in->scalar ? 1 : rows, &made, err));
     TRY(datum_own(out, to, &made, in->scalar, scratch, err));

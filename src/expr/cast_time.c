@@ -44,12 +44,12 @@ static bool has_zone(const struct arrow_type *t) { return t->timezone != NULL &&
 /* A count of seconds whose calendar is known. */
 static bool in_calendar(int64_t seconds) { return seconds > -DAYS_MOST * DAY && seconds < DAYS_MOST * DAY; }
 
-/* A local time in units as the instant, in place. */
+/* A local time in units as the instant, in place. False: there is none, or more than one. */
 static bool from_local(const struct zone *z, int64_t units, int64_t *v)
 {
     int64_t seconds = floor_div(*v, units), shift = 0;
     if (!z->named && z->east == 0) return true;
-    if (!in_calendar(seconds)) return false;
+    if (!in_calendar(seconds) || !zone_local_unique(z, seconds)) return false;
     return !__builtin_mul_overflow(zone_offset_local(z, seconds), units, &shift) && !__builtin_sub_overflow(*v, shift, v);
 }
 
