@@ -129,20 +129,32 @@ static enum ast_compare mirrored(enum ast_compare op)
     return other[op];
 }
 
-/* CAST(narrow AS wide) beside a literal that the narrow integer holds: compare the narrow one. */
+/* A cast that keeps all values and their order. */
+static bool is_widening(const struct arrow_type *from, const struct arrow_type *to)
+{
+    if (arrow_id_is_integer(from->id) && arrow_id_is_integer(to->id)) {
+        return from->bit_width < to->bit_width && (arrow_id_is_signed(to->id) || !arrow_id_is_signed(from->id));
+    }
+    if (from->id == ARROW_TIMESTAMP && to->id == ARROW_TIMESTAMP)
+        return from->unit < to->unit && strcmp(from->timezone, to->timezone) == 0;
+    return from->id == to->id && arrow_id_is_decimal(from->id) && to->scale >= from->scale &&
+           to->precision - to->scale >= from->precision - from->scale;
+}
+
+/* CAST(narrow AS wide) beside a literal that the narrow type holds: compare the narrow one. */
 static pennon_status unwrap_cast(struct binder *b, struct node **left, struct node **right, pennon_error *err)
 {
-    struct node *cast = *left, *literal = *right, *narrow;
+    struct node *cast = *left, *literal = *right, *narrow, *back;
     if (cast->kind != NODE_CAST || literal->kind != NODE_LITERAL || cast->try_cast) return PENNON_OK;
-    const struct node *from = cast->children[0];
-    if (!arrow_id_is_integer(from->type.id) || !arrow_id_is_integer(cast->type.id)) return PENNON_OK;
-    bool widens =
-        from->type.bit_width < cast->type.bit_width && (arrow_id_is_signed(cast->type.id) || !arrow_id_is_signed(from->type.id));
-    if (!widens) return PENNON_OK;
+    struct node *from = cast->children[0];
+    if (!is_widening(&from->type, &cast->type)) return PENNON_OK;
     narrow = node_cast(b->e, literal, from->schema, true, err);
     if (!narrow) return err->code;
     if (is_null_literal(narrow)) return PENNON_OK;
-    *left = cast->children[0];
+    back = node_cast(b->e, narrow, literal->schema, true, err);
+    if (!back) return err->code;
+    if (array_compare(&back->literal_view, 0, &literal->literal_view, 0) != 0) return PENNON_OK;
+    *left = from;
     *right = narrow;
     return PENNON_OK;
 }
@@ -434,6 +446,7 @@ static struct node *bind_concat(struct binder *b, const struct ast *a, pennon_er
     n->children[1] = call;
     n->children[2] = other;
     n->constant = n->children[0]->constant && call->constant;
+    n->op = NODE_CASE_CONCAT;
     TRY_NEW(n, simplify_constant(b, n, err));
 done:
     mem_free(b->e->mem, args);
@@ -625,6 +638,41 @@ struct node *bind_call(struct binder *b, const struct ast *a, struct bytes name,
     return simplify_constant(b, placed(out, a), err);
 }
 
+/* starts_with(s, 'a_b') is s LIKE 'a\_b%'. */
+static struct node *prefix_like(struct binder *b, struct node *call, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    struct node *n = NULL, *text = call->children[0], *prefix = call->children[1], *pattern;
+    struct ArrowArray value = {.release = NULL};
+    struct builder *rows = NULL;
+    struct buf like;
+    buf_init(&like, b->e->mem, BUF_NO_LIMIT);
+    struct bytes given = array_view_bytes(&prefix->literal_view, 0);
+    for (size_t i = 0; i < given.size; i++) {
+        uint8_t c = given.data[i];
+        if (c == '%' || c == '_' || c == '\\') TRY(buf_append_byte(&like, '\\', err));
+        TRY(buf_append_byte(&like, c, err));
+    }
+    TRY(buf_append_byte(&like, '%', err));
+    TRY_NEW(rows, builder_new(prefix->schema, b->e->mem, err));
+    TRY(builder_append_bytes(rows, bytes_of(like.data, like.size), err));
+    TRY(builder_finish(rows, &value, err));
+    TRY_NEW(pattern, node_literal(b->e, prefix->schema, &value, err));
+    TRY_NEW(n, truth_node(b, NODE_LIKE, text, pattern, err));
+    TRY(node_like_pattern(b->e, n, bytes_of(like.data, like.size), err));
+done:
+    builder_free(rows);
+    buf_free(&like);
+    return st == PENNON_OK ? n : NULL;
+}
+
+static bool is_prefix_call(const struct node *n)
+{
+    if (n->kind != NODE_CALL || strcmp(n->fn->name, "starts_with") != 0 || n->n != 2) return false;
+    return n->children[1]->kind == NODE_LITERAL && !is_null_literal(n->children[1]) &&
+           n->children[0]->schema == n->children[1]->schema && arrow_id_is_text(n->children[1]->type.id);
+}
+
 static struct node *bind_call_tree(struct binder *b, const struct ast *a, pennon_error *err)
 {
     struct node **args, *n;
@@ -640,7 +688,7 @@ static struct node *bind_call_tree(struct binder *b, const struct ast *a, pennon
     if (bind_children(b, a, &args, err) != PENNON_OK) return NULL;
     n = bind_call(b, a, a->text, args, a->n, err);
     mem_free(b->e->mem, args);
-    return n;
+    return n && is_prefix_call(n) ? prefix_like(b, n, err) : n;
 }
 
 /* x[i], x['name'] */

@@ -5,6 +5,9 @@
 
 #include "expr/node.h"
 
+/* op of a NODE_CASE that a || b was made of, for plans. */
+enum { NODE_CASE_CONCAT = 1 };
+
 struct binder {
     struct expr *e;
     const struct ArrowSchema *input;

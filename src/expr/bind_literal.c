@@ -287,6 +287,7 @@ static pennon_status print_decimal(const struct array_view *v, bool null, struct
 static pennon_status print_inner(const struct array_view *v, int64_t row, struct buf *out, pennon_error *err)
 {
     enum arrow_id id = v->type.id;
+    size_t start = out->size + 1;
     if (array_view_is_null(v, row)) return buf_printf(out, err, "NULL");
     if (id == ARROW_BOOL) return buf_printf(out, err, array_view_bool(v, row) ? "true" : "false");
     if (id == ARROW_UINT64) return buf_printf(out, err, "%" PRIu64, (uint64_t)array_view_int(v, row));
@@ -300,6 +301,9 @@ static pennon_status print_inner(const struct array_view *v, int64_t row, struct
         TRY_RETURN(buf_append(out, text.data, text.size, err));
     } else {
         TRY_RETURN(value_text(v, row, out, err));
+        for (size_t i = start; id == ARROW_DATE64 && i < out->size; i++) {
+            if (out->data[i] == 'T') out->size = i; /* the day alone */
+        }
     }
     return buf_append_byte(out, '"', err);
 }

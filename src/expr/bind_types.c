@@ -31,10 +31,10 @@ done:
 
 static struct arrow_type plain_type(enum arrow_id id)
 {
-    static const uint32_t bits[] = {[ARROW_INT8] = 8,   [ARROW_UINT8] = 8,   [ARROW_INT16] = 16,   [ARROW_UINT16] = 16,
-                                    [ARROW_INT32] = 32, [ARROW_UINT32] = 32, [ARROW_INT64] = 64,   [ARROW_UINT64] = 64,
-                                    [ARROW_FLOAT16] = 16, [ARROW_FLOAT32] = 32, [ARROW_FLOAT64] = 64, [ARROW_DATE32] = 32,
-                                    [ARROW_DATE64] = 64};
+    static const uint32_t bits[] = {
+        [ARROW_INT8] = 8,     [ARROW_UINT8] = 8,   [ARROW_INT16] = 16,  [ARROW_UINT16] = 16,  [ARROW_INT32] = 32,
+        [ARROW_UINT32] = 32,  [ARROW_INT64] = 64,  [ARROW_UINT64] = 64, [ARROW_FLOAT16] = 16, [ARROW_FLOAT32] = 32,
+        [ARROW_FLOAT64] = 64, [ARROW_DATE32] = 32, [ARROW_DATE64] = 64};
     return (struct arrow_type){.id = id, .layout = LAYOUT_FIXED, .bit_width = id < ARRAY_LEN(bits) ? bits[id] : 0};
 }
 
@@ -66,7 +66,6 @@ static bool number_as_decimal(size_t form, enum arrow_id id, struct arrow_type *
     case ARROW_UINT8: *out = decimal_of(form, 3, 0); return true;
     case ARROW_INT16:
     case ARROW_UINT16: *out = decimal_of(form, 5, 0); return true;
-    case ARROW_FLOAT16: *out = decimal_of(form, 6, 3); return true;
     case ARROW_INT32:
     case ARROW_UINT32: *out = decimal_of(form, 10, 0); return form >= 1;
     case ARROW_FLOAT32: *out = decimal_of(form, 14, 7); return form >= 1;
@@ -140,15 +139,24 @@ static bool common_stamp(const struct arrow_type *a, const struct arrow_type *b,
     return true;
 }
 
+static struct arrow_type duration_type(enum arrow_unit unit)
+{
+    return (struct arrow_type){.id = ARROW_DURATION, .layout = LAYOUT_FIXED, .bit_width = 64, .unit = unit};
+}
+
 static bool common_time(const struct arrow_type *a, const struct arrow_type *b, struct arrow_type *out)
 {
     if (a->id == ARROW_TIMESTAMP && b->id == ARROW_TIMESTAMP) return common_stamp(a, b, out);
+    if (a->id == ARROW_DURATION && b->id == ARROW_DURATION) {
+        *out = duration_type(a->unit > b->unit ? a->unit : b->unit); /* the finer one: nothing is lost */
+        return true;
+    }
     if (!is_date(a->id)) return is_date(b->id) && common_time(b, a, out);
-    if (arrow_id_is_integer(b->id)) {
+    if (b->id == ARROW_INT32 || b->id == ARROW_INT64) { /* the others have no cast to dates */
         *out = *a;
     } else if (is_date(b->id)) {
         *out = plain_type(ARROW_DATE64);
-    } else if (is_time_of_day(b->id) || b->id == ARROW_TIMESTAMP) {
+    } else if (b->id == ARROW_TIMESTAMP) {
         *out = stamp_type(ARROW_NANO, "");
     } else {
         return false;
@@ -210,16 +218,16 @@ static pennon_status copy_child(const struct ArrowSchema *type, const char *name
     return arrow_schema_set_name(to, name, err);
 }
 
-/* Types nest no deeper than schemas may. */
+/* The items in their common type, also where lists are compared. Types nest no deeper than schemas may. */
 static pennon_status common_list(struct expr *e, const struct ArrowSchema *a, const struct ArrowSchema *b,
-                                 const struct arrow_type *ta, const struct arrow_type *tb, common_fn common,
-                                 const struct ArrowSchema **out, pennon_error *err)
+                                 const struct arrow_type *ta, const struct arrow_type *tb, const struct ArrowSchema **out,
+                                 pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct ArrowSchema made = {.release = NULL};
     const struct ArrowSchema *item = NULL;
     if (!is_list(ta->id) || !is_list(tb->id)) return PENNON_OK;
-    TRY(common(e, a->children[0], b->children[0], &item, err));
+    TRY(common_type(e, a->children[0], b->children[0], &item, err));
     if (!item) goto done;
     const bool large = ta->id == ARROW_LARGE_LIST || tb->id == ARROW_LARGE_LIST;
     const bool fixed = ta->id == ARROW_FIXED_SIZE_LIST && tb->id == ARROW_FIXED_SIZE_LIST && ta->fixed_size == tb->fixed_size;
@@ -264,8 +272,9 @@ static pennon_status common_dictionary(struct expr *e, const struct ArrowSchema 
 /* ---- compared, chosen ---- */
 
 /* What both kinds have in common, but text with number. *out stays NULL when nothing fits. */
-static pennon_status shared_rules(struct expr *e, const struct ArrowSchema *a, const struct ArrowSchema *b, const struct arrow_type *ta,
-                                  const struct arrow_type *tb, common_fn common, const struct ArrowSchema **out, pennon_error *err)
+static pennon_status shared_rules(struct expr *e, const struct ArrowSchema *a, const struct ArrowSchema *b,
+                                  const struct arrow_type *ta, const struct arrow_type *tb, common_fn common,
+                                  const struct ArrowSchema **out, pennon_error *err)
 {
     struct arrow_type t;
     const char *format;
@@ -274,7 +283,7 @@ static pennon_status shared_rules(struct expr *e, const struct ArrowSchema *a, c
     if (a->dictionary || b->dictionary) return common_dictionary(e, a, b, common, out, err);
     if (common_time(ta, tb, &t)) return bind_add_type(e, &t, out, err);
     if (common_text(ta->id, tb->id, &format)) return expr_simple_type(e, format, out, err);
-    TRY_RETURN(common_list(e, a, b, ta, tb, common, out, err));
+    TRY_RETURN(common_list(e, a, b, ta, tb, out, err));
     if (*out) return PENNON_OK;
     if (ta->id == ARROW_NULL) return expr_add_type(e, b, out, err);
     if (tb->id == ARROW_NULL) return expr_add_type(e, a, out, err);
@@ -328,8 +337,8 @@ pennon_status bind_like_type(struct expr *e, const struct ArrowSchema *a, const 
     TRY_RETURN(arrow_type_of(b, &tb, err));
     if (common_text(ta.id, tb.id, &format)) return expr_simple_type(e, format, out, err);
     if ((arrow_id_is_text(ta.id) && is_bytes(tb.id)) || (is_bytes(ta.id) && arrow_id_is_text(tb.id))) {
-        const bool large = ta.id == ARROW_LARGE_UTF8 || tb.id == ARROW_LARGE_UTF8 || ta.id == ARROW_LARGE_BINARY ||
-                           tb.id == ARROW_LARGE_BINARY;
+        const bool large =
+            ta.id == ARROW_LARGE_UTF8 || tb.id == ARROW_LARGE_UTF8 || ta.id == ARROW_LARGE_BINARY || tb.id == ARROW_LARGE_BINARY;
         return expr_simple_type(e, large ? "U" : "u", out, err);
     }
     if (ta.id == ARROW_NULL && tb.id == ARROW_NULL) return expr_simple_type(e, "u", out, err);
@@ -369,11 +378,6 @@ static bool decimal_operands(struct arrow_type *a, struct arrow_type *b)
     if (arrow_id_is_decimal(a->id) && arrow_id_is_integer(b->id)) return number_as_decimal(decimal_form(a->id), b->id, b);
     if (arrow_id_is_decimal(b->id) && arrow_id_is_integer(a->id)) return number_as_decimal(decimal_form(b->id), a->id, a);
     return false;
-}
-
-static struct arrow_type duration_type(enum arrow_unit unit)
-{
-    return (struct arrow_type){.id = ARROW_DURATION, .layout = LAYOUT_FIXED, .bit_width = 64, .unit = unit};
 }
 
 /* Dates, timestamps, durations. False: no such operation. */
@@ -419,6 +423,7 @@ bool bind_arithmetic(enum ast_arith op, struct arrow_type *a, struct arrow_type 
     if (a->id == ARROW_NULL) *a = *b;
     if (b->id == ARROW_NULL) *b = *a;
     if (is_interval(a->id) || is_interval(b->id)) return false;
+    const bool had_decimal = arrow_id_is_decimal(a->id) || arrow_id_is_decimal(b->id);
     if (time_operands(op, a, b, result)) return true;
     if (decimal_operands(a, b)) {
         *result = decimal_result(op, a, b);
@@ -426,8 +431,9 @@ bool bind_arithmetic(enum ast_arith op, struct arrow_type *a, struct arrow_type 
     }
     if (!is_number(a->id) || !is_number(b->id)) return false;
     /* A decimal with a float: the float's arithmetic. */
-    if (arrow_id_is_decimal(a->id)) *a = plain_type(ARROW_FLOAT64);
-    if (arrow_id_is_decimal(b->id)) *b = plain_type(ARROW_FLOAT64);
+    if (arrow_id_is_decimal(a->id)) *a = *b;
+    if (arrow_id_is_decimal(b->id)) *b = *a;
+    if (a->id == ARROW_FLOAT16 && had_decimal) return false;
     *result = a->id == b->id ? *a : wider_number(a->id, b->id);
     *a = *b = *result;
     if (arrow_id_is_decimal(result->id)) *result = decimal_result(op, a, b); /* uint64 with a signed integer */

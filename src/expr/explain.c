@@ -71,19 +71,19 @@ static size_t count_parts(const char *path)
     return n;
 }
 
-/* a.b is get_field(a, Utf8("b")). */
+/* a.b.c is get_field(a, Utf8("b"), Utf8("c")). */
 static pennon_status print_column(const struct expr *e, const struct node *n, struct buf *out, pennon_error *err)
 {
     const char *at = e->columns[n->column].path;
     size_t parts = count_parts(at);
-    for (size_t i = 1; i < parts; i++) TRY_RETURN(buf_printf(out, err, "get_field("));
+    if (parts > 1) TRY_RETURN(buf_printf(out, err, "get_field("));
     TRY_RETURN(print_part(&at, out, err));
     for (size_t i = 1; i < parts; i++) {
         TRY_RETURN(buf_printf(out, err, ", Utf8(\""));
         TRY_RETURN(print_part(&at, out, err));
-        TRY_RETURN(buf_printf(out, err, "\"))"));
+        TRY_RETURN(buf_printf(out, err, "\")"));
     }
-    return PENNON_OK;
+    return parts > 1 ? buf_append_byte(out, ')', err) : PENNON_OK;
 }
 
 static pennon_status print_in(const struct expr *e, const struct node *n, struct buf *out, pennon_error *err)
@@ -102,8 +102,19 @@ static pennon_status print_in(const struct expr *e, const struct node *n, struct
     return buf_printf(out, err, "])");
 }
 
+/* a || b, which is a CASE around a call. */
+static pennon_status print_concat(const struct expr *e, const struct node *call, struct buf *out, pennon_error *err)
+{
+    for (uint32_t i = 0; i < call->n; i++) {
+        if (i > 0) TRY_RETURN(buf_printf(out, err, " || "));
+        TRY_RETURN(print_operand(e, call->children[i], 40, out, err));
+    }
+    return PENNON_OK;
+}
+
 static pennon_status print_case(const struct expr *e, const struct node *n, struct buf *out, pennon_error *err)
 {
+    if (n->op == NODE_CASE_CONCAT) return print_concat(e, n->children[1], out, err);
     TRY_RETURN(buf_printf(out, err, "CASE"));
     for (uint32_t i = 0; i + 1 < n->n; i += 2) {
         TRY_RETURN(buf_printf(out, err, " WHEN "));
