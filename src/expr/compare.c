@@ -404,7 +404,7 @@ static pennon_status compare_scalars(struct evaluation *ev, enum ast_compare op,
                                      struct truth *out, pennon_error *err)
 {
     bool turn = false;
-    bool is_null = row_is_null(&a->view, 0) || row_is_null(&b->view, 0);
+    bool is_null = refers_to_null(&a->view, 0) || refers_to_null(&b->view, 0);
     enum question ask = question_of(op, &turn);
     bool yes = !is_null && answer(ask, value_compare(&a->view, 0, &b->view, 0)) != turn;
     return truth_constant(ev->scratch, ev->rows, yes, is_null, out, err);
@@ -433,7 +433,7 @@ pennon_status compare_data(struct evaluation *ev, enum ast_compare op, const str
     uint64_t *valid_a = NULL, *valid_b = NULL, *valid = NULL;
     if (a->scalar && b->scalar) return compare_scalars(ev, op, a, b, out, err);
     if (a->scalar) return compare_data(ev, mirrored(op), b, a, out, err);
-    if (a->view.type.id == ARROW_NULL || (b->scalar && row_is_null(&b->view, 0))) {
+    if (a->view.type.id == ARROW_NULL || (b->scalar && refers_to_null(&b->view, 0))) {
         return truth_constant(ev->scratch, ev->rows, false, true, out, err);
     }
     /* Few values and many rows, or the other way round (a slice of a large dictionary). */

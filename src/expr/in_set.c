@@ -15,7 +15,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#define FEW 8u
+#define FEW 16u
 #define BLOCK ((size_t)4096)
 /* A bitmap may have so many bits whatever the number of items, or so many an item. */
 #define SPAN_ANY ((uint64_t)1 << 16)

@@ -1,656 +1,798 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
-/* Filters as Substrait: the bytes of an ExtendedExpression with one boolean expression, turned into the syntax tree that SQL would have given, with
- * every literal cast to the type that it has, and bound without the rules for SQL literals.
+/* Substrait's ExtendedExpression as a filter: the message becomes a syntax tree, which the binder takes as it takes SQL, without the rules of literals
+ * beside columns (Substrait's literals have types).
  *
- *   ExtendedExpression   2 extensions: 3 extension_function {2 anchor, 3 name}; 3 referred_expr {1 expression, 2 measure}; 4 base_schema {1 names, 2 struct}
- *   Expression           1 literal, 2 selection {1 direct_reference: 2 struct_field {1 field, 2 child}}, 3 scalar_function {1 anchor, 4 arguments: 3 value},
- *                        6 if_then {1 ifs {1 if, 2 then}, 2 else}, 8 singular_or_list {1 value, 2 options}, 11 cast {1 type, 2 input, 3 failure}
- *   Literal              1 bool, 2 3 5 7 i8 to i64, 10 fp32, 11 fp64, 12 string, 13 binary, 14 timestamp, 16 date, 21 fixed_char, 22 varchar {1}, 23 fixed_binary,
- *                        24 decimal {1 value, 2 precision, 3 scale}, 27 timestamp_tz, 29 null, 34 35 precision_timestamp[_tz] {1 precision, 2 value}
+ * Messages and the fields that are read (tag: field):
  *
- * References are positions among the columns of the table; the schema that comes along must have as many. Columns of user-defined types and
- * of names that begin with __unlikely_name_placeholder cannot be referred to.
- * Source: spec expressions 12. */
+ *   ExtendedExpression   2: extensions, 3: referred expressions (exactly one), 4: base schema
+ *   extension            3: function {2: anchor, 3: name}; what stands behind a ':' of the name is its signature
+ *   base schema          1: names, depth first; 2: struct {1: types}
+ *   Expression           1: literal, 2: field, 3: function, 6: if-then, 8: one of a list, 11: cast
+ *   function             1: anchor, 2: arguments (old form), 4: arguments {1: enum, 2: type, 3: value}
+ *   field                1: direct {2: struct field {1: position}}
+ *
+ * Positions count the top-level columns of the base schema. Columns of user-defined types, and those named __unlikely_name_placeholder…, cannot be referred
+ * to. The number of columns must be the table's: system columns have no place there.
+ * AND and OR are laid out without recursion; what nests otherwise is bounded by AST_MAX_DEPTH.
+ * Source: spec expressions 12; the published message definitions of Substrait. */
 #include "expr/bind.h"
 #include "wire/wire.h"
 
-#define DEPTH_MAX 128u
-#define NODES_MAX ((size_t)1 << 24)
-#define PLACEHOLDER "__unlikely_name_placeholder"
+#define FUNCTIONS_MAX ((size_t)1 << 20)
 
-struct function_name {
-    uint32_t anchor;
-    struct bytes name; /* up to the ':' of a signature */
+struct extension {
+    uint64_t anchor;
+    struct bytes name; /* without the signature */
 };
 
-struct reading {
+struct reader {
     struct arena *arena;
+    struct mem *mem;
     const struct ArrowSchema *input;
-    int64_t n_columns; /* of the table; system columns come behind them in `input` */
-    bool *closed;      /* per column: it cannot be referred to */
-    struct function_name *functions;
+    const struct ArrowSchema **fields; /* by position; NULL: cannot be referred to */
+    size_t n_fields;
+    struct extension *functions;
     size_t n_functions, cap_functions;
-    unsigned depth;
-    size_t nodes;
+    uint32_t depth;
 };
 
-static pennon_status bad(pennon_error *err, const char *what)
-{
-    (void)error_set(err, PENNON_INVALID_ARGUMENT, "the Substrait filter %s", what);
-    return error_kind(err, "FilterSyntax");
-}
+static pennon_status read_expression(struct reader *r, struct bytes message, struct ast **out, pennon_error *err);
 
-static pennon_status not_supported(pennon_error *err, const char *what)
-{
-    return error_set(err, PENNON_NOT_SUPPORTED, "%s in a Substrait filter", what);
-}
+/* ---- messages ---- */
 
-/* The next field of a message; *more is false at its end. What is no protocol buffer is the caller's fault, not that of a file. */
-static pennon_status next(struct wire_cursor *c, struct wire_item *out, bool *more, pennon_error *err)
+static pennon_status corrupt(pennon_error *err, const char *what)
 {
-    *more = !wire_cursor_done(c);
-    if (!*more) return PENNON_OK;
-    if (wire_next(c, out, err) == PENNON_CORRUPT) {
-        pennon_error_clear(err);
-        return bad(err, "is no protocol buffer");
-    }
+    (void)error_set(err, PENNON_CORRUPT, "substrait: %s", what);
     return err->code;
 }
 
-/* The payload of the last field with this tag; data NULL: there is none. */
-static pennon_status find(struct bytes message, uint32_t tag, struct wire_item *out, bool *found, pennon_error *err)
+static pennon_status unsupported(pennon_error *err, const char *what)
 {
-    struct wire_cursor c = wire_cursor_of(message);
+    (void)error_set(err, PENNON_NOT_SUPPORTED, "substrait: %s are not supported in filters", what);
+    return err->code;
+}
+
+/* The last field with this tag; *found false: there is none. Those of type bytes where `message`. */
+static pennon_status find(struct bytes in, uint32_t tag, bool message, struct wire_item *out, bool *found, pennon_error *err)
+{
+    struct wire_cursor c = wire_cursor_of(in);
+    struct wire_item item;
     *found = false;
-    for (;;) {
-        struct wire_item item;
-        bool more;
-        TRY_RETURN(next(&c, &item, &more, err));
-        if (!more) return PENNON_OK;
+    while (!wire_cursor_done(&c)) {
+        TRY_RETURN(wire_next(&c, &item, err));
         if (item.tag != tag) continue;
+        if ((item.type == 2) != message) return corrupt(err, "a field has another wire type");
         *out = item;
         *found = true;
     }
-}
-
-/* A number with a default of 0. */
-static pennon_status number(struct bytes message, uint32_t tag, uint64_t *out, pennon_error *err)
-{
-    struct wire_item item = {0};
-    bool found;
-    TRY_RETURN(find(message, tag, &item, &found, err));
-    *out = found && item.type == 0 ? item.number : 0;
     return PENNON_OK;
 }
 
-static pennon_status part(struct bytes message, uint32_t tag, struct bytes *out, bool *found, pennon_error *err)
+static pennon_status find_message(struct bytes in, uint32_t tag, const char *what, struct bytes *out, pennon_error *err)
 {
-    struct wire_item item = {0};
-    TRY_RETURN(find(message, tag, &item, found, err));
-    *found = *found && item.type == 2;
-    *out = *found ? item.payload : (struct bytes){0};
+    struct wire_item item;
+    bool found;
+    TRY_RETURN(find(in, tag, true, &item, &found, err));
+    if (!found) return corrupt(err, what);
+    *out = item.payload;
+    return PENNON_OK;
+}
+
+static pennon_status find_number(struct bytes in, uint32_t tag, uint64_t *out, pennon_error *err)
+{
+    struct wire_item item;
+    bool found;
+    *out = 0;
+    TRY_RETURN(find(in, tag, false, &item, &found, err));
+    if (found) *out = item.number;
+    return PENNON_OK;
+}
+
+/* The last field of all: the member of a message that is a choice. */
+static pennon_status chosen(struct bytes in, const char *what, struct wire_item *out, pennon_error *err)
+{
+    struct wire_cursor c = wire_cursor_of(in);
+    if (wire_cursor_done(&c)) return corrupt(err, what);
+    while (!wire_cursor_done(&c)) TRY_RETURN(wire_next(&c, out, err));
     return PENNON_OK;
 }
 
 /* ---- nodes ---- */
 
-static struct ast *make(struct reading *r, enum ast_kind kind, size_t n, pennon_error *err)
+static pennon_status make(struct reader *r, enum ast_kind kind, size_t n, struct ast **out, pennon_error *err)
 {
-    if (++r->nodes > NODES_MAX) {
-        (void)bad(err, "is too large");
-        return NULL;
-    }
     struct ast *a = arena_calloc(r->arena, 1, sizeof *a, err);
-    if (!a) return NULL;
+    if (!a) return err->code;
     a->kind = (uint8_t)kind;
     a->n = (uint32_t)n;
-    if (n == 0) return a;
-    a->children = arena_calloc(r->arena, n, sizeof *a->children, err);
-    return a->children ? a : NULL;
-}
-
-static struct ast *make_cast(struct reading *r, struct ast *from, struct ast_type type, bool try_cast, pennon_error *err)
-{
-    struct ast *a = from ? make(r, AST_CAST, 1, err) : NULL;
-    if (!a) return NULL;
-    a->children[0] = from;
-    a->type = type;
-    a->flags = try_cast ? AST_TRY : 0;
-    return a;
-}
-
-static struct ast *make_integer(struct reading *r, int64_t v, pennon_error *err)
-{
-    struct ast *a = make(r, AST_INTEGER, 0, err);
-    if (a) a->integer = v;
-    return a;
-}
-
-static struct ast *make_text(struct reading *r, enum ast_kind kind, struct bytes text, pennon_error *err)
-{
-    struct ast *a = make(r, kind, 0, err);
-    if (a) a->text = text;
-    return a;
-}
-
-/* ---- literals ---- */
-
-/* A varint is sign extended to 64 bits. */
-static struct ast *typed_integer(struct reading *r, uint64_t v, enum ast_type_id id, pennon_error *err)
-{
-    return make_cast(r, make_integer(r, (int64_t)v, err), (struct ast_type){.id = id}, false, err);
-}
-
-static struct ast *stamp(struct reading *r, uint64_t precision, uint64_t v, pennon_error *err)
-{
-    if (precision != 0 && precision != 3 && precision != 6 && precision != 9) {
-        (void)not_supported(err, "a timestamp of another precision than 0, 3, 6 and 9");
-        return NULL;
-    }
-    const struct ast_type type = {.id = AST_TYPE_TIMESTAMP, .unit = (int32_t)precision};
-    return make_cast(r, make_integer(r, (int64_t)v, err), type, false, err);
-}
-
-static pennon_status read_stamp(struct reading *r, struct bytes in, struct ast **out, pennon_error *err)
-{
-    uint64_t precision, value;
-    TRY_RETURN(number(in, 1, &precision, err));
-    TRY_RETURN(number(in, 2, &value, err));
-    *out = stamp(r, precision, value, err);
-    return *out ? PENNON_OK : err->code;
-}
-
-static pennon_status read_decimal(struct reading *r, struct bytes in, struct ast **out, pennon_error *err)
-{
-    struct bytes value;
-    uint64_t precision, scale;
-    bool found;
-    char text[WIDE_TEXT_MAX];
-    TRY_RETURN(part(in, 1, &value, &found, err));
-    TRY_RETURN(number(in, 2, &precision, err));
-    TRY_RETURN(number(in, 3, &scale, err));
-    if (!found || value.size != 16 || precision < 1 || precision > 38 || scale > precision)
-        return bad(err, "has a decimal of wrong size, precision or scale");
-    const struct wide w = wide_load(value.data, 16);
-    const size_t n = wide_to_text(&w, (int32_t)scale, text);
-    char *kept = arena_strndup(r->arena, text, n, err);
-    if (!kept) return err->code;
-    const struct ast_type type = {.id = AST_TYPE_DECIMAL, .precision = (int32_t)precision, .scale = (int32_t)scale};
-    *out = make_cast(r, make_text(r, AST_TEXT, bytes_of(kept, n), err), type, false, err);
-    return *out ? PENNON_OK : err->code;
-}
-
-static struct ast *real(struct reading *r, double v, bool single, pennon_error *err)
-{
-    struct ast *a = make(r, AST_FLOAT, 0, err);
-    if (!a) return NULL;
-    a->real = v;
-    return single ? make_cast(r, a, (struct ast_type){.id = AST_TYPE_FLOAT32}, false, err) : a;
-}
-
-static struct ast *read_number(struct reading *r, const struct wire_item *item, pennon_error *err)
-{
-    struct ast *a;
-    uint32_t bits = (uint32_t)item->number;
-    float f;
-    double d;
-    switch (item->tag) {
-    case 1:
-        a = make_integer(r, item->number != 0, err);
-        if (a) a->kind = AST_BOOL;
-        return a;
-    case 2: return typed_integer(r, item->number, AST_TYPE_INT8, err);
-    case 3: return typed_integer(r, item->number, AST_TYPE_INT16, err);
-    case 5: return typed_integer(r, item->number, AST_TYPE_INT32, err);
-    case 7: return make_integer(r, (int64_t)item->number, err);
-    case 10: memcpy(&f, &bits, sizeof f); return real(r, (double)f, true, err);
-    case 11: memcpy(&d, &item->number, sizeof d); return real(r, d, false, err);
-    case 14:
-    case 27: return stamp(r, 6, item->number, err);
-    default: /* 16, a date */
-        a = typed_integer(r, item->number, AST_TYPE_INT32, err);
-        return make_cast(r, a, (struct ast_type){.id = AST_TYPE_DATE32}, false, err);
-    }
-}
-
-static pennon_status read_literal(struct reading *r, struct bytes in, struct ast **out, pennon_error *err)
-{
-    struct wire_cursor c = wire_cursor_of(in);
-    struct wire_item item, value = {0};
-    bool more, found;
-    do { /* the last member counts; 50 and 51 are no values */
-        TRY_RETURN(next(&c, &item, &more, err));
-        if (more && item.tag != 50 && item.tag != 51) value = item;
-    } while (more);
-    static const uint8_t numeric[] = {1, 2, 3, 5, 7, 10, 11, 14, 16, 27};
-    for (size_t i = 0; i < ARRAY_LEN(numeric); i++) {
-        if (value.tag != numeric[i]) continue;
-        if (value.type != (value.tag == 10 ? 5 : value.tag == 11 ? 1 : 0)) return bad(err, "has a literal of the wrong wire type");
-        *out = read_number(r, &value, err);
-        return *out ? PENNON_OK : err->code;
-    }
-    if (value.tag != 0 && value.type != 2) return bad(err, "has a literal of the wrong wire type");
-    struct bytes text = value.payload;
-    switch (value.tag) {
-    case 22:
-        TRY_RETURN(part(value.payload, 1, &text, &found, err));
-        *out = make_text(r, AST_TEXT, text, err);
-        break;
-    case 12:
-    case 21: *out = make_text(r, AST_TEXT, text, err); break;
-    case 13:
-    case 23: *out = make_text(r, AST_BINARY, text, err); break;
-    case 24: return read_decimal(r, value.payload, out, err);
-    case 29: *out = make(r, AST_NULL, 0, err); break;
-    case 34:
-    case 35: return read_stamp(r, value.payload, out, err);
-    default: return not_supported(err, "a literal of another type");
-    }
-    if (*out && (*out)->kind == AST_TEXT && !utf8_valid(text.data, text.size)) return bad(err, "has a text that is no UTF-8");
-    return *out ? PENNON_OK : err->code;
-}
-
-/* ---- references ---- */
-
-static pennon_status read_reference(struct reading *r, struct bytes in, struct ast **out, pennon_error *err)
-{
-    struct bytes direct, field;
-    bool found;
-    const struct ArrowSchema *at = r->input;
-    struct ast *a = make(r, AST_COLUMN, 0, err);
-    if (!a) return err->code;
-    a->parts = arena_calloc(r->arena, DEPTH_MAX, sizeof *a->parts, err);
-    if (!a->parts) return err->code;
-    TRY_RETURN(part(in, 1, &direct, &found, err));
-    if (!found) return not_supported(err, "a masked or computed reference");
-    while (found) {
-        uint64_t position;
-        TRY_RETURN(part(direct, 2, &field, &found, err));
-        if (!found) return not_supported(err, "a reference to a list or map element");
-        TRY_RETURN(number(field, 1, &position, err));
-        const uint64_t n = at == r->input ? (uint64_t)r->n_columns : (uint64_t)at->n_children;
-        if (position >= n || a->n == DEPTH_MAX || at->format[0] != '+' || at->format[1] != 's')
-            return bad(err, "refers to a field that is not there");
-        if (at == r->input && r->closed[position]) return bad(err, "refers to a field that it says it does not know");
-        at = at->children[position];
-        a->parts[a->n++] = (struct ast_part){bytes_str(at->name), true};
-        TRY_RETURN(part(field, 2, &direct, &found, err));
+    if (n > 0) {
+        a->children = arena_calloc(r->arena, n, sizeof *a->children, err);
+        if (!a->children) return err->code;
     }
     *out = a;
     return PENNON_OK;
 }
 
-/* ---- types ---- */
-
-static pennon_status read_type(struct bytes in, struct ast_type *out, pennon_error *err)
+static pennon_status make_integer(struct reader *r, int64_t v, struct ast **out, pennon_error *err)
 {
-    static const struct {
-        uint32_t tag;
-        enum ast_type_id id;
-    } plain[] = {{1, AST_TYPE_BOOLEAN}, {2, AST_TYPE_INT8},     {3, AST_TYPE_INT16},    {5, AST_TYPE_INT32},
-                 {7, AST_TYPE_INT64},   {10, AST_TYPE_FLOAT32}, {11, AST_TYPE_FLOAT64}, {12, AST_TYPE_UTF8},
-                 {13, AST_TYPE_BINARY}, {16, AST_TYPE_DATE32},  {21, AST_TYPE_UTF8},    {22, AST_TYPE_UTF8}};
-    struct wire_cursor c = wire_cursor_of(in);
+    TRY_RETURN(make(r, AST_INTEGER, 0, out, err));
+    (*out)->integer = v;
+    return PENNON_OK;
+}
+
+static pennon_status make_text(struct reader *r, enum ast_kind kind, struct bytes text, struct ast **out, pennon_error *err)
+{
+    if (kind == AST_TEXT && !utf8_valid(text.data, text.size)) return corrupt(err, "a text is no UTF-8");
+    TRY_RETURN(make(r, kind, 0, out, err));
+    (*out)->text = text;
+    return PENNON_OK;
+}
+
+static pennon_status make_cast(struct reader *r, struct ast *value, struct ast_type type, struct ast **out, pennon_error *err)
+{
+    TRY_RETURN(make(r, AST_CAST, 1, out, err));
+    (*out)->children[0] = value;
+    (*out)->type = type;
+    return PENNON_OK;
+}
+
+/* arrow_cast(value, 'Time64(Microsecond)'): types that SQL has no names for. */
+static pennon_status make_arrow_cast(struct reader *r, struct ast *value, const char *type, struct ast **out, pennon_error *err)
+{
+    TRY_RETURN(make(r, AST_CALL, 2, out, err));
+    (*out)->text = bytes_str("arrow_cast");
+    (*out)->children[0] = value;
+    return make_text(r, AST_TEXT, bytes_str(type), &(*out)->children[1], err);
+}
+
+/* ---- literals ---- */
+
+static pennon_status integer_of(struct reader *r, uint64_t v, enum ast_type_id id, struct ast **out, pennon_error *err)
+{
+    struct ast *number;
+    TRY_RETURN(make_integer(r, (int64_t)v, &number, err));
+    return make_cast(r, number, (struct ast_type){.id = id}, out, err);
+}
+
+static pennon_status float_of(struct reader *r, uint64_t bits, bool single, struct ast **out, pennon_error *err)
+{
+    struct ast *number;
+    TRY_RETURN(make(r, AST_FLOAT, 0, &number, err));
+    if (single) {
+        uint32_t low = (uint32_t)bits;
+        float f;
+        memcpy(&f, &low, sizeof f);
+        number->real = (double)f;
+        return make_cast(r, number, (struct ast_type){.id = AST_TYPE_FLOAT32}, out, err);
+    }
+    memcpy(&number->real, &bits, sizeof bits);
+    *out = number;
+    return PENNON_OK;
+}
+
+/* 16 bytes, least significant first, with precision and scale. */
+static pennon_status decimal_of(struct reader *r, struct bytes message, struct ast **out, pennon_error *err)
+{
+    struct bytes value;
+    uint64_t precision, scale;
+    struct wide w;
+    char text[WIDE_TEXT_MAX];
+    struct ast *number;
+    uint8_t native[16];
+    TRY_RETURN(find_message(message, 1, "a decimal has no value", &value, err));
+    TRY_RETURN(find_number(message, 2, &precision, err));
+    TRY_RETURN(find_number(message, 3, &scale, err));
+    if (value.size != 16 || precision < 1 || precision > 38 || scale > precision) return corrupt(err, "a decimal is malformed");
+    for (size_t i = 0; i < 2; i++) {
+        uint64_t word = load_u64(value.data + 8 * i);
+        const uint16_t probe = 1;
+        bool little = *(const uint8_t *)&probe == 1;
+        memcpy(native + 8 * (little ? i : 1 - i), &word, sizeof word);
+    }
+    w = wide_load(native, 16);
+    size_t n = wide_to_text(&w, (int32_t)scale, text);
+    char *copy = arena_strndup(r->arena, text, n, err);
+    if (!copy) return err->code;
+    TRY_RETURN(make_text(r, AST_TEXT, bytes_of(copy, n), &number, err));
+    return make_cast(r, number, (struct ast_type){.id = AST_TYPE_DECIMAL, .precision = (int32_t)precision, .scale = (int32_t)scale},
+                     out, err);
+}
+
+static pennon_status stamp_of(struct reader *r, uint64_t v, bool zone, uint64_t precision, struct ast **out, pennon_error *err)
+{
+    struct ast *number;
+    TRY_RETURN(make_integer(r, (int64_t)v, &number, err));
+    if (precision != 0 && precision != 3 && precision != 6 && precision != 9)
+        return unsupported(err, "timestamps of this precision");
+    TRY_RETURN(make_cast(r, number, (struct ast_type){.id = AST_TYPE_TIMESTAMP, .unit = (int32_t)precision}, out, err));
+    if (!zone) return PENNON_OK;
+    const char *type = precision == 0   ? "Timestamp(Second, Some(\"UTC\"))"
+                       : precision == 3 ? "Timestamp(Millisecond, Some(\"UTC\"))"
+                       : precision == 6 ? "Timestamp(Microsecond, Some(\"UTC\"))"
+                                        : "Timestamp(Nanosecond, Some(\"UTC\"))";
+    return make_arrow_cast(r, *out, type, out, err);
+}
+
+static pennon_status precise_stamp(struct reader *r, struct bytes message, bool zone, struct ast **out, pennon_error *err)
+{
+    uint64_t precision, value;
+    TRY_RETURN(find_number(message, 1, &precision, err));
+    TRY_RETURN(find_number(message, 2, &value, err));
+    return stamp_of(r, value, zone, precision, out, err);
+}
+
+/* Items without their types: the list takes that of the first. */
+static pennon_status list_of(struct reader *r, struct bytes message, struct ast **out, pennon_error *err)
+{
+    struct wire_cursor c = wire_cursor_of(message);
+    size_t n = 0;
+    while (!wire_cursor_done(&c)) {
+        struct wire_item item;
+        TRY_RETURN(wire_next(&c, &item, err));
+        n += item.tag == 1;
+    }
+    TRY_RETURN(make(r, AST_ARRAY, n, out, err));
+    c = wire_cursor_of(message);
+    for (size_t i = 0; i < n;) {
+        struct wire_item item, value;
+        TRY_RETURN(wire_next(&c, &item, err));
+        if (item.tag != 1) continue;
+        if (item.type != 2) return corrupt(err, "an item of a list is no message");
+        TRY_RETURN(chosen(item.payload, "an item of a list is empty", &value, err));
+        struct ast **to = &(*out)->children[i++];
+        if (value.tag >= 2 && value.tag <= 7 && value.type == 0) {
+            TRY_RETURN(make_integer(r, (int64_t)value.number, to, err));
+        } else if (value.tag == 11 && value.type == 1) {
+            TRY_RETURN(float_of(r, value.number, false, to, err));
+        } else if (value.tag == 12 && value.type == 2) {
+            TRY_RETURN(make_text(r, AST_TEXT, value.payload, to, err));
+        } else if (value.tag == 29) {
+            TRY_RETURN(make(r, AST_NULL, 0, to, err));
+        } else {
+            return unsupported(err, "lists of these items");
+        }
+    }
+    return PENNON_OK;
+}
+
+/* The wire type of each kind of literal: 0 varint, 1 eight bytes, 2 bytes, 5 four bytes; 9 = no such literal. */
+static unsigned literal_wire(uint32_t tag)
+{
+    static const uint8_t types[] = {
+        [1] = 0,  [2] = 0,  [3] = 0,  [5] = 0,  [7] = 0,  [10] = 5, [11] = 1, [12] = 2, [13] = 2, [14] = 0, [16] = 0, [17] = 0,
+        [21] = 2, [22] = 2, [23] = 2, [24] = 2, [27] = 0, [28] = 2, [29] = 2, [30] = 2, [31] = 2, [34] = 2, [35] = 2};
+    bool known = tag == 1 || (tag < ARRAY_LEN(types) && types[tag] != 0) || tag == 2 || tag == 3 || tag == 5 || tag == 7 ||
+                 tag == 14 || tag == 16 || tag == 17 || tag == 27;
+    return known ? types[tag] : 9;
+}
+
+static pennon_status literal_value(struct reader *r, const struct wire_item *v, struct ast **out, pennon_error *err)
+{
+    struct ast *days;
+    struct bytes text;
+    switch (v->tag) {
+    case 1:
+        TRY_RETURN(make(r, AST_BOOL, 0, out, err));
+        (*out)->integer = v->number != 0;
+        return PENNON_OK;
+    case 2: return integer_of(r, v->number, AST_TYPE_INT8, out, err);
+    case 3: return integer_of(r, v->number, AST_TYPE_INT16, out, err);
+    case 5: return integer_of(r, v->number, AST_TYPE_INT32, out, err);
+    case 7: return make_integer(r, (int64_t)v->number, out, err);
+    case 10: return float_of(r, v->number, true, out, err);
+    case 11: return float_of(r, v->number, false, out, err);
+    case 12:
+    case 21: return make_text(r, AST_TEXT, v->payload, out, err);
+    case 13:
+    case 23:
+    case 28: return make_text(r, AST_BINARY, v->payload, out, err);
+    case 14: return stamp_of(r, v->number, false, 6, out, err);
+    case 16:
+        TRY_RETURN(integer_of(r, v->number, AST_TYPE_INT32, &days, err));
+        return make_cast(r, days, (struct ast_type){.id = AST_TYPE_DATE32}, out, err);
+    case 17:
+        TRY_RETURN(make_integer(r, (int64_t)v->number, &days, err));
+        return make_arrow_cast(r, days, "Time64(Microsecond)", out, err);
+    case 22:
+        TRY_RETURN(find_message(v->payload, 1, "a text has no value", &text, err));
+        return make_text(r, AST_TEXT, text, out, err);
+    case 24: return decimal_of(r, v->payload, out, err);
+    case 27: return stamp_of(r, v->number, true, 6, out, err);
+    case 29: return make(r, AST_NULL, 0, out, err);
+    case 30: return list_of(r, v->payload, out, err);
+    case 31: return make(r, AST_ARRAY, 0, out, err);
+    default: return precise_stamp(r, v->payload, v->tag == 35, out, err);
+    }
+}
+
+/* Fields 50 and 51 say whether it may be null, and variations. */
+static pennon_status read_literal(struct reader *r, struct bytes message, struct ast **out, pennon_error *err)
+{
+    struct wire_cursor c = wire_cursor_of(message);
+    struct wire_item item, value = {.tag = 0};
+    while (!wire_cursor_done(&c)) {
+        TRY_RETURN(wire_next(&c, &item, err));
+        if (item.tag < 50) value = item;
+    }
+    if (value.tag == 0) return corrupt(err, "a literal is empty");
+    if (literal_wire(value.tag) == 9) return unsupported(err, "literals of this type");
+    if (literal_wire(value.tag) != value.type) return corrupt(err, "a literal has another wire type");
+    return literal_value(r, &value, out, err);
+}
+
+/* ---- fields ---- */
+
+static pennon_status read_field(struct reader *r, struct bytes message, struct ast **out, pennon_error *err)
+{
+    struct bytes segment, field;
     struct wire_item item;
-    bool more;
-    uint64_t a, b;
-    TRY_RETURN(next(&c, &item, &more, err));
-    for (size_t i = 0; more && i < ARRAY_LEN(plain); i++) {
-        if (item.tag != plain[i].tag) continue;
-        *out = (struct ast_type){.id = plain[i].id};
-        return PENNON_OK;
-    }
-    if (!more || item.type != 2 || (item.tag != 24 && item.tag != 33 && item.tag != 14))
-        return not_supported(err, "a cast to another type");
-    if (item.tag == 14) {
-        *out = (struct ast_type){.id = AST_TYPE_TIMESTAMP, .unit = 6};
-        return PENNON_OK;
-    }
-    TRY_RETURN(number(item.payload, 1, &a, err));
-    TRY_RETURN(number(item.payload, 2, &b, err));
-    if (item.tag == 33) {
-        if (a != 0 && a != 3 && a != 6 && a != 9) return not_supported(err, "a timestamp of another precision than 0, 3, 6 and 9");
-        *out = (struct ast_type){.id = AST_TYPE_TIMESTAMP, .unit = (int32_t)a};
-        return PENNON_OK;
-    }
-    if (b < 1 || b > 38 || a > b) return bad(err, "has a decimal type of wrong precision or scale");
-    *out = (struct ast_type){.id = AST_TYPE_DECIMAL, .precision = (int32_t)b, .scale = (int32_t)a};
+    uint64_t position;
+    bool found;
+    TRY_RETURN(find(message, 2, true, &item, &found, err));
+    if (found) return unsupported(err, "masked references");
+    TRY_RETURN(find(message, 5, true, &item, &found, err));
+    if (found) return unsupported(err, "references to outer queries");
+    TRY_RETURN(find(message, 3, true, &item, &found, err));
+    if (found) return unsupported(err, "references into expressions");
+    TRY_RETURN(find_message(message, 1, "a reference is empty", &segment, err));
+    TRY_RETURN(find(segment, 2, true, &item, &found, err));
+    if (!found) return unsupported(err, "references to items of lists and maps");
+    field = item.payload;
+    TRY_RETURN(find(field, 2, true, &item, &found, err));
+    if (found) return unsupported(err, "references to nested fields");
+    TRY_RETURN(find_number(field, 1, &position, err));
+    if (position >= r->n_fields) return corrupt(err, "a reference is past the schema");
+    const struct ArrowSchema *column = r->fields[position];
+    if (!column) return unsupported(err, "references to columns of user-defined types");
+    TRY_RETURN(make(r, AST_COLUMN, 0, out, err));
+    (*out)->parts = arena_calloc(r->arena, 1, sizeof *(*out)->parts, err);
+    if (!(*out)->parts) return err->code;
+    (*out)->parts[0] = (struct ast_part){bytes_str(column->name), true};
+    (*out)->n = 1;
     return PENNON_OK;
 }
 
 /* ---- functions ---- */
 
-static pennon_status read_expression(struct reading *r, struct bytes in, struct ast **out, pennon_error *err);
+struct arguments {
+    struct bytes *items; /* messages of type Expression; an enum is a text */
+    bool *is_enum;
+    size_t n, cap, cap_enum;
+};
 
-static const struct {
-    const char *name;
-    uint8_t kind, op, flags;
-    uint8_t least, most;
-} operators[] = {{"equal", AST_COMPARE, AST_EQ, 0, 2, 2},
-                 {"not_equal", AST_COMPARE, AST_NE, 0, 2, 2},
-                 {"lt", AST_COMPARE, AST_LT, 0, 2, 2},
-                 {"lte", AST_COMPARE, AST_LE, 0, 2, 2},
-                 {"gt", AST_COMPARE, AST_GT, 0, 2, 2},
-                 {"gte", AST_COMPARE, AST_GE, 0, 2, 2},
-                 {"is_distinct_from", AST_DISTINCT, 0, 0, 2, 2},
-                 {"is_not_distinct_from", AST_DISTINCT, 0, AST_NEGATED, 2, 2},
-                 {"and", AST_AND, 0, 0, 1, 255},
-                 {"or", AST_OR, 0, 0, 1, 255},
-                 {"not", AST_NOT, 0, 0, 1, 1},
-                 {"is_null", AST_IS, AST_IS_NULL, 0, 1, 1},
-                 {"is_not_null", AST_IS, AST_IS_NULL, AST_NEGATED, 1, 1},
-                 {"is_true", AST_IS, AST_IS_TRUE, 0, 1, 1},
-                 {"is_not_true", AST_IS, AST_IS_TRUE, AST_NEGATED, 1, 1},
-                 {"is_false", AST_IS, AST_IS_FALSE, 0, 1, 1},
-                 {"is_not_false", AST_IS, AST_IS_FALSE, AST_NEGATED, 1, 1},
-                 {"between", AST_BETWEEN, 0, 0, 3, 3},
-                 {"like", AST_LIKE, 0, 0, 2, 2},
-                 {"add", AST_ARITH, AST_ADD, 0, 2, 2},
-                 {"subtract", AST_ARITH, AST_SUBTRACT, 0, 2, 2},
-                 {"multiply", AST_ARITH, AST_MULTIPLY, 0, 2, 2},
-                 {"divide", AST_ARITH, AST_DIVIDE, 0, 2, 2},
-                 {"modulus", AST_ARITH, AST_MODULO, 0, 2, 2},
-                 {"negate", AST_NEGATE, 0, 0, 1, 1}};
-
-/* Functions of other names than ours. */
-static const char *const renamed[][2] = {
-    {"char_length", "length"}, {"substring", "substr"}, {"is_nan", "isnan"}, {"sign", "signum"}};
-
-static pennon_status find_function(const struct reading *r, uint64_t anchor, struct bytes *out, pennon_error *err)
+static pennon_status add_argument(struct reader *r, struct arguments *a, struct bytes item, bool is_enum, pennon_error *err)
 {
-    for (size_t i = 0; i < r->n_functions; i++) {
-        if (r->functions[i].anchor != anchor) continue;
-        *out = r->functions[i].name;
-        return PENNON_OK;
-    }
-    return bad(err, "calls a function that it does not declare");
-}
-
-/* Kind and operator of a call with its arguments. */
-static pennon_status name_call(struct bytes name, struct ast *a, pennon_error *err)
-{
-    for (size_t i = 0; i < ARRAY_LEN(operators); i++) {
-        if (!bytes_equal(name, bytes_str(operators[i].name))) continue;
-        if (a->n < operators[i].least || a->n > operators[i].most)
-            return error_set(err, PENNON_INVALID_ARGUMENT, "the Substrait filter gives %u arguments to '%s'", a->n,
-                             operators[i].name);
-        a->kind = operators[i].kind;
-        a->op = operators[i].op;
-        a->flags = operators[i].flags;
-        return PENNON_OK;
-    }
-    a->text = name;
-    for (size_t i = 0; i < ARRAY_LEN(renamed); i++) {
-        if (bytes_equal(name, bytes_str(renamed[i][0]))) a->text = bytes_str(renamed[i][1]);
-    }
+    TRY_RETURN(mem_grow(r->mem, &a->items, &a->cap, a->n, sizeof *a->items, FUNCTIONS_MAX, err));
+    TRY_RETURN(mem_grow(r->mem, &a->is_enum, &a->cap_enum, a->n, sizeof *a->is_enum, FUNCTIONS_MAX, err));
+    a->items[a->n] = item;
+    a->is_enum[a->n++] = is_enum;
     return PENNON_OK;
 }
 
-/* How many fields a message has with this tag. */
-static pennon_status count_fields(struct bytes message, uint32_t tag, size_t *n, pennon_error *err)
+/* Function's name and arguments. */
+static pennon_status read_call(struct reader *r, struct bytes message, struct bytes *name, struct arguments *a, pennon_error *err)
 {
     struct wire_cursor c = wire_cursor_of(message);
-    *n = 0;
-    for (;;) {
-        struct wire_item item;
-        bool more;
-        TRY_RETURN(next(&c, &item, &more, err));
-        if (!more) return PENNON_OK;
-        *n += item.tag == tag;
+    uint64_t anchor = 0;
+    while (!wire_cursor_done(&c)) {
+        struct wire_item item, value;
+        TRY_RETURN(wire_next(&c, &item, err));
+        if (item.tag == 1 && item.type == 0) anchor = item.number;
+        if (item.tag != 2 && item.tag != 4) continue;
+        if (item.type != 2) return corrupt(err, "an argument is no message");
+        if (item.tag == 2) {
+            TRY_RETURN(add_argument(r, a, item.payload, false, err));
+            continue;
+        }
+        TRY_RETURN(chosen(item.payload, "an argument is empty", &value, err));
+        if (value.type != 2) return corrupt(err, "an argument is no message");
+        if (value.tag == 2) return unsupported(err, "types as arguments");
+        TRY_RETURN(add_argument(r, a, value.payload, value.tag == 1, err));
     }
+    for (size_t i = 0; i < r->n_functions; i++) {
+        if (r->functions[i].anchor != anchor) continue;
+        *name = r->functions[i].name;
+        return PENNON_OK;
+    }
+    return corrupt(err, "a function is not among the extensions");
 }
 
-static pennon_status read_call(struct reading *r, struct bytes in, struct ast **out, pennon_error *err)
+static void free_arguments(struct reader *r, struct arguments *a)
 {
-    struct wire_cursor c = wire_cursor_of(in);
-    uint64_t anchor;
-    size_t n, at = 0;
-    struct bytes name = {0};
-    TRY_RETURN(number(in, 1, &anchor, err));
-    TRY_RETURN(find_function(r, anchor, &name, err));
-    TRY_RETURN(count_fields(in, 4, &n, err));
-    struct ast *a = make(r, AST_CALL, n, err);
-    if (!a) return err->code;
-    for (;;) {
-        struct wire_item item;
-        struct bytes value;
-        bool more, found;
-        TRY_RETURN(next(&c, &item, &more, err));
-        if (!more) break;
-        if (item.tag != 4) continue;
-        TRY_RETURN(part(item.payload, 3, &value, &found, err));
-        if (item.type != 2 || !found) return not_supported(err, "a function with an argument that is no value");
-        TRY_RETURN(read_expression(r, value, &a->children[at++], err));
-    }
-    TRY_RETURN(name_call(name, a, err));
-    *out = (a->kind == AST_AND || a->kind == AST_OR) && a->n == 1 ? a->children[0] : a;
-    return PENNON_OK;
+    mem_free(r->mem, a->items);
+    mem_free(r->mem, a->is_enum);
 }
 
-/* ---- the other expressions ---- */
+enum shape {
+    SHAPE_COMPARE,
+    SHAPE_ARITH,
+    SHAPE_AND,
+    SHAPE_OR,
+    SHAPE_NOT,
+    SHAPE_IS,
+    SHAPE_DISTINCT,
+    SHAPE_LIKE,
+    SHAPE_BETWEEN,
+    SHAPE_NEGATE
+};
 
-static pennon_status read_if(struct reading *r, struct bytes in, struct ast **out, pennon_error *err)
+struct operation {
+    const char *name;
+    uint8_t shape, op, flags, args; /* args 0: any number */
+};
+
+static const struct operation operations[] = {
+    {"equal", SHAPE_COMPARE, AST_EQ, 0, 2},
+    {"not_equal", SHAPE_COMPARE, AST_NE, 0, 2},
+    {"lt", SHAPE_COMPARE, AST_LT, 0, 2},
+    {"lte", SHAPE_COMPARE, AST_LE, 0, 2},
+    {"gt", SHAPE_COMPARE, AST_GT, 0, 2},
+    {"gte", SHAPE_COMPARE, AST_GE, 0, 2},
+    {"add", SHAPE_ARITH, AST_ADD, 0, 2},
+    {"subtract", SHAPE_ARITH, AST_SUBTRACT, 0, 2},
+    {"multiply", SHAPE_ARITH, AST_MULTIPLY, 0, 2},
+    {"divide", SHAPE_ARITH, AST_DIVIDE, 0, 2},
+    {"modulus", SHAPE_ARITH, AST_MODULO, 0, 2},
+    {"mod", SHAPE_ARITH, AST_MODULO, 0, 2},
+    {"and", SHAPE_AND, 0, 0, 0},
+    {"or", SHAPE_OR, 0, 0, 0},
+    {"not", SHAPE_NOT, 0, 0, 1},
+    {"is_null", SHAPE_IS, AST_IS_NULL, 0, 1},
+    {"is_not_null", SHAPE_IS, AST_IS_NULL, AST_NEGATED, 1},
+    {"is_true", SHAPE_IS, AST_IS_TRUE, 0, 1},
+    {"is_not_true", SHAPE_IS, AST_IS_TRUE, AST_NEGATED, 1},
+    {"is_false", SHAPE_IS, AST_IS_FALSE, 0, 1},
+    {"is_not_false", SHAPE_IS, AST_IS_FALSE, AST_NEGATED, 1},
+    {"is_unknown", SHAPE_IS, AST_IS_UNKNOWN, 0, 1},
+    {"is_not_unknown", SHAPE_IS, AST_IS_UNKNOWN, AST_NEGATED, 1},
+    {"is_distinct_from", SHAPE_DISTINCT, 0, 0, 2},
+    {"is_not_distinct_from", SHAPE_DISTINCT, 0, AST_NEGATED, 2},
+    {"like", SHAPE_LIKE, 0, 0, 2},
+    {"ilike", SHAPE_LIKE, 0, AST_FOLD, 2},
+    {"between", SHAPE_BETWEEN, 0, 0, 3},
+    {"negate", SHAPE_NEGATE, 0, 0, 1},
+    {"negative", SHAPE_NEGATE, 0, 0, 1},
+};
+
+static const struct operation *find_operation(struct bytes name)
 {
-    struct wire_cursor c = wire_cursor_of(in);
-    size_t n, at = 0;
-    struct bytes other, value;
-    bool found, more;
-    TRY_RETURN(count_fields(in, 1, &n, err));
-    TRY_RETURN(part(in, 2, &other, &found, err));
-    if (n == 0) return bad(err, "has an if without a condition");
-    struct ast *a = make(r, AST_CASE, 2 * n + found, err);
-    if (!a) return err->code;
-    a->flags = found ? AST_ELSE : 0;
-    if (found) TRY_RETURN(read_expression(r, other, &a->children[2 * n], err));
-    for (;;) {
+    for (size_t i = 0; i < ARRAY_LEN(operations); i++) {
+        if (bytes_equal(name, bytes_str(operations[i].name))) return &operations[i];
+    }
+    return NULL;
+}
+
+/* The arguments of nested calls of `name` (and, or) laid out in order, as children of one node. */
+static pennon_status read_chain(struct reader *r, struct bytes name, struct arguments *stack, struct ast **out, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    bool is_and = bytes_equal(name, bytes_str("and"));
+    struct ast **items = NULL;
+    size_t n = 0, cap = 0;
+    for (size_t i = 0; i < stack->n / 2; i++) { /* the first argument on top */
+        struct bytes other = stack->items[i];
+        stack->items[i] = stack->items[stack->n - 1 - i];
+        stack->items[stack->n - 1 - i] = other;
+    }
+    while (stack->n > 0) {
+        struct bytes message = stack->items[--stack->n], inner_name;
         struct wire_item item;
-        TRY_RETURN(next(&c, &item, &more, err));
-        if (!more) break;
-        if (item.tag != 1) continue;
-        for (uint32_t tag = 1; tag <= 2; tag++) {
-            TRY_RETURN(part(item.payload, tag, &value, &found, err));
-            if (item.type != 2 || !found) return bad(err, "has an if without a condition or value");
-            TRY_RETURN(read_expression(r, value, &a->children[at++], err));
+        TRY(chosen(message, "an expression is empty", &item, err));
+        size_t base = stack->n;
+        if (item.tag == 3 && item.type == 2) {
+            TRY(read_call(r, item.payload, &inner_name, stack, err));
+            if (bytes_equal(inner_name, name)) {
+                for (size_t i = base, k = stack->n; i + 1 < k; i++) {
+                    struct bytes other = stack->items[i];
+                    stack->items[i] = stack->items[--k];
+                    stack->items[k] = other;
+                }
+                continue;
+            }
+            stack->n = base;
+        }
+        TRY(mem_grow(r->mem, &items, &cap, n, sizeof *items, FUNCTIONS_MAX, err));
+        TRY(read_expression(r, message, &items[n], err));
+        n++;
+    }
+    if (n == 1) {
+        *out = items[0];
+    } else if (n == 0) {
+        TRY(make(r, AST_BOOL, 0, out, err));
+        (*out)->integer = is_and;
+    } else {
+        TRY(make(r, is_and ? AST_AND : AST_OR, n, out, err));
+        memcpy((*out)->children, items, n * sizeof *items);
+    }
+done:
+    mem_free(r->mem, items);
+    return st;
+}
+
+static pennon_status read_arguments(struct reader *r, const struct arguments *a, struct ast *node, pennon_error *err)
+{
+    for (size_t i = 0; i < a->n; i++) {
+        if (a->is_enum[i]) {
+            TRY_RETURN(make_text(r, AST_TEXT, a->items[i], &node->children[i], err));
+        } else {
+            TRY_RETURN(read_expression(r, a->items[i], &node->children[i], err));
         }
     }
-    *out = a;
     return PENNON_OK;
 }
 
-static pennon_status read_in(struct reading *r, struct bytes in, struct ast **out, pennon_error *err)
+static pennon_status read_function(struct reader *r, struct bytes message, struct ast **out, pennon_error *err)
 {
-    struct wire_cursor c = wire_cursor_of(in);
-    struct bytes value;
-    size_t n, at = 0;
-    bool found, more;
-    TRY_RETURN(count_fields(in, 2, &n, err));
-    TRY_RETURN(part(in, 1, &value, &found, err));
-    if (!found || n == 0) return bad(err, "has a list of options without a value or options");
-    struct ast *a = make(r, AST_IN, n + 1, err);
-    if (!a) return err->code;
-    TRY_RETURN(read_expression(r, value, &a->children[at++], err));
-    for (;;) {
+    static const uint8_t kinds[] = {
+        [SHAPE_COMPARE] = AST_COMPARE, [SHAPE_ARITH] = AST_ARITH,       [SHAPE_NOT] = AST_NOT,         [SHAPE_IS] = AST_IS,
+        [SHAPE_LIKE] = AST_LIKE,       [SHAPE_DISTINCT] = AST_DISTINCT, [SHAPE_BETWEEN] = AST_BETWEEN, [SHAPE_NEGATE] = AST_NEGATE};
+    pennon_status st = PENNON_OK;
+    struct arguments a = {NULL, NULL, 0, 0, 0};
+    struct bytes name;
+    TRY(read_call(r, message, &name, &a, err));
+    const struct operation *op = find_operation(name);
+    if (op && (op->shape == SHAPE_AND || op->shape == SHAPE_OR)) {
+        TRY(read_chain(r, name, &a, out, err));
+        goto done;
+    }
+    if (op && a.n != op->args) {
+        (void)error_set(err, PENNON_INVALID_ARGUMENT, "substrait: %s takes %u arguments, not %zu", op->name, op->args, a.n);
+        st = error_kind(err, "TypeMismatch");
+        goto done;
+    }
+    TRY(make(r, op ? (enum ast_kind)kinds[op->shape] : AST_CALL, a.n, out, err));
+    TRY(read_arguments(r, &a, *out, err));
+    if (op) {
+        (*out)->op = op->op;
+        (*out)->flags = op->flags;
+    } else {
+        (*out)->text = name;
+    }
+done:
+    free_arguments(r, &a);
+    return st;
+}
+
+/* ---- other expressions ---- */
+
+/* 1: {1: condition, 2: value} any number of times, 2: else. */
+static pennon_status read_if(struct reader *r, struct bytes message, struct ast **out, pennon_error *err)
+{
+    struct wire_cursor c = wire_cursor_of(message);
+    struct wire_item other;
+    bool has_else;
+    size_t n = 0, at = 0;
+    TRY_RETURN(find(message, 2, true, &other, &has_else, err));
+    while (!wire_cursor_done(&c)) {
         struct wire_item item;
-        TRY_RETURN(next(&c, &item, &more, err));
-        if (!more) break;
-        if (item.tag != 2) continue;
-        if (item.type != 2) return bad(err, "has an option of the wrong wire type");
-        TRY_RETURN(read_expression(r, item.payload, &a->children[at++], err));
+        TRY_RETURN(wire_next(&c, &item, err));
+        if (item.tag == 1 && item.type != 2) return corrupt(err, "a branch is no message");
+        n += item.tag == 1;
     }
-    *out = a;
+    if (n == 0) return corrupt(err, "a choice has no branches");
+    TRY_RETURN(make(r, AST_CASE, 2 * n + has_else, out, err));
+    c = wire_cursor_of(message);
+    while (!wire_cursor_done(&c)) {
+        struct wire_item item;
+        struct bytes when, then;
+        TRY_RETURN(wire_next(&c, &item, err));
+        if (item.tag != 1) continue;
+        TRY_RETURN(find_message(item.payload, 1, "a branch has no condition", &when, err));
+        TRY_RETURN(find_message(item.payload, 2, "a branch has no value", &then, err));
+        TRY_RETURN(read_expression(r, when, &(*out)->children[at++], err));
+        TRY_RETURN(read_expression(r, then, &(*out)->children[at++], err));
+    }
+    if (!has_else) return PENNON_OK;
+    (*out)->flags = AST_ELSE;
+    return read_expression(r, other.payload, &(*out)->children[at], err);
+}
+
+/* 1: value, 2: options. */
+static pennon_status read_list(struct reader *r, struct bytes message, struct ast **out, pennon_error *err)
+{
+    struct wire_cursor c = wire_cursor_of(message);
+    struct bytes value;
+    size_t n = 0, at = 1;
+    TRY_RETURN(find_message(message, 1, "a list has no value", &value, err));
+    while (!wire_cursor_done(&c)) {
+        struct wire_item item;
+        TRY_RETURN(wire_next(&c, &item, err));
+        if (item.tag == 2 && item.type != 2) return corrupt(err, "an option is no message");
+        n += item.tag == 2;
+    }
+    if (n == 0) return make(r, AST_BOOL, 0, out, err); /* in no value: false */
+    TRY_RETURN(make(r, AST_IN, n + 1, out, err));
+    TRY_RETURN(read_expression(r, value, &(*out)->children[0], err));
+    c = wire_cursor_of(message);
+    while (!wire_cursor_done(&c)) {
+        struct wire_item item;
+        TRY_RETURN(wire_next(&c, &item, err));
+        if (item.tag == 2) TRY_RETURN(read_expression(r, item.payload, &(*out)->children[at++], err));
+    }
     return PENNON_OK;
 }
 
-static pennon_status read_cast(struct reading *r, struct bytes in, struct ast **out, pennon_error *err)
+/* The types that casts may have. */
+static pennon_status read_type(struct bytes message, struct ast_type *out, pennon_error *err)
 {
-    struct bytes type, input;
-    struct ast *from = NULL;
-    struct ast_type to = {0};
-    uint64_t failure;
-    bool has_type, has_input;
-    TRY_RETURN(part(in, 1, &type, &has_type, err));
-    TRY_RETURN(part(in, 2, &input, &has_input, err));
-    TRY_RETURN(number(in, 3, &failure, err));
-    if (!has_type || !has_input) return bad(err, "has a cast without a type or value");
-    TRY_RETURN(read_type(type, &to, err));
-    TRY_RETURN(read_expression(r, input, &from, err));
-    *out = make_cast(r, from, to, failure == 1, err);
-    return *out ? PENNON_OK : err->code;
+    static const struct {
+        uint32_t tag;
+        enum ast_type_id id;
+    } types[] = {{1, AST_TYPE_BOOLEAN}, {2, AST_TYPE_INT8},     {3, AST_TYPE_INT16},    {5, AST_TYPE_INT32},
+                 {7, AST_TYPE_INT64},   {10, AST_TYPE_FLOAT32}, {11, AST_TYPE_FLOAT64}, {12, AST_TYPE_UTF8},
+                 {13, AST_TYPE_BINARY}, {16, AST_TYPE_DATE32},  {21, AST_TYPE_UTF8},    {22, AST_TYPE_UTF8}};
+    struct wire_item item;
+    uint64_t precision = 6, scale;
+    TRY_RETURN(chosen(message, "a type is empty", &item, err));
+    if (item.type != 2) return corrupt(err, "a type is no message");
+    for (size_t i = 0; i < ARRAY_LEN(types); i++) {
+        if (types[i].tag != item.tag) continue;
+        *out = (struct ast_type){.id = types[i].id};
+        return PENNON_OK;
+    }
+    if (item.tag == 33) TRY_RETURN(find_number(item.payload, 1, &precision, err));
+    if ((item.tag == 14 || item.tag == 33) && (precision == 0 || precision == 3 || precision == 6 || precision == 9)) {
+        *out = (struct ast_type){.id = AST_TYPE_TIMESTAMP, .unit = (int32_t)precision};
+        return PENNON_OK;
+    }
+    if (item.tag != 24) return unsupported(err, "casts to this type");
+    TRY_RETURN(find_number(item.payload, 1, &scale, err));
+    TRY_RETURN(find_number(item.payload, 2, &precision, err));
+    if (precision < 1 || precision > 38 || scale > precision) return corrupt(err, "a decimal type is malformed");
+    *out = (struct ast_type){.id = AST_TYPE_DECIMAL, .precision = (int32_t)precision, .scale = (int32_t)scale};
+    return PENNON_OK;
 }
 
-static pennon_status read_expression(struct reading *r, struct bytes in, struct ast **out, pennon_error *err)
+/* 1: type, 2: input, 3: what happens on failure (1 = null). */
+static pennon_status read_cast(struct reader *r, struct bytes message, struct ast **out, pennon_error *err)
 {
-    struct wire_cursor c = wire_cursor_of(in);
-    struct wire_item item, kind = {0};
-    bool more;
-    pennon_status st;
-    do {
-        TRY_RETURN(next(&c, &item, &more, err));
-        if (more) kind = item;
-    } while (more);
-    if (kind.type != 2) return bad(err, "has an empty expression");
-    if (r->depth == DEPTH_MAX) return bad(err, "is nested too deep");
-    r->depth++;
-    switch (kind.tag) {
-    case 1: st = read_literal(r, kind.payload, out, err); break;
-    case 2: st = read_reference(r, kind.payload, out, err); break;
-    case 3: st = read_call(r, kind.payload, out, err); break;
-    case 6: st = read_if(r, kind.payload, out, err); break;
-    case 8: st = read_in(r, kind.payload, out, err); break;
-    case 11: st = read_cast(r, kind.payload, out, err); break;
-    default: st = not_supported(err, "an expression of another kind"); break;
+    struct bytes type_message, input;
+    struct ast_type type;
+    struct ast *value;
+    uint64_t failure;
+    TRY_RETURN(find_message(message, 1, "a cast has no type", &type_message, err));
+    TRY_RETURN(find_message(message, 2, "a cast has no input", &input, err));
+    TRY_RETURN(find_number(message, 3, &failure, err));
+    TRY_RETURN(read_type(type_message, &type, err));
+    TRY_RETURN(read_expression(r, input, &value, err));
+    TRY_RETURN(make_cast(r, value, type, out, err));
+    (*out)->flags = failure == 1 ? AST_TRY : 0;
+    return PENNON_OK;
+}
+
+static pennon_status read_chosen(struct reader *r, const struct wire_item *item, struct ast **out, pennon_error *err)
+{
+    if (item->type != 2) return corrupt(err, "an expression is no message");
+    switch (item->tag) {
+    case 1: return read_literal(r, item->payload, out, err);
+    case 2: return read_field(r, item->payload, out, err);
+    case 3: return read_function(r, item->payload, out, err);
+    case 5: return unsupported(err, "window functions");
+    case 6: return read_if(r, item->payload, out, err);
+    case 8: return read_list(r, item->payload, out, err);
+    case 11: return read_cast(r, item->payload, out, err);
+    case 12: return unsupported(err, "subqueries");
+    default: return unsupported(err, "expressions of this kind");
     }
+}
+
+static pennon_status read_expression(struct reader *r, struct bytes message, struct ast **out, pennon_error *err)
+{
+    struct wire_item item;
+    if (r->depth >= AST_MAX_DEPTH) {
+        (void)error_set(err, PENNON_INVALID_ARGUMENT, "substrait: the expression is nested more than %u levels deep",
+                        AST_MAX_DEPTH);
+        return error_kind(err, "FilterSyntax");
+    }
+    TRY_RETURN(chosen(message, "an expression is empty", &item, err));
+    r->depth++;
+    pennon_status st = read_chosen(r, &item, out, err);
     r->depth--;
     return st;
 }
 
-/* ---- the message ---- */
+/* ---- the whole ---- */
 
-static pennon_status add_function(struct reading *r, struct bytes extension, pennon_error *err)
+static pennon_status read_extension(struct reader *r, struct bytes message, pennon_error *err)
 {
-    struct bytes function, name;
-    uint64_t anchor;
-    bool found;
-    TRY_RETURN(part(extension, 3, &function, &found, err));
-    if (!found) return PENNON_OK; /* a type */
-    TRY_RETURN(number(function, 2, &anchor, err));
-    TRY_RETURN(part(function, 3, &name, &found, err));
-    const uint8_t *colon = name.size ? memchr(name.data, ':', name.size) : NULL;
-    if (colon) name.size = (size_t)(colon - name.data);
-    TRY_RETURN(mem_grow(r->arena->mem, &r->functions, &r->cap_functions, r->n_functions, sizeof *r->functions, NODES_MAX, err));
-    r->functions[r->n_functions++] = (struct function_name){(uint32_t)anchor, name};
-    return PENNON_OK;
-}
-
-/* Names that the fields below a type have: those of structs, also of structs in lists. */
-static pennon_status count_names(struct bytes type, unsigned depth, size_t *n, bool *user_defined, pennon_error *err)
-{
-    struct wire_cursor c = wire_cursor_of(type);
+    struct extension f = {.anchor = 0};
     struct wire_item item;
-    bool more, ignored;
-    if (depth == DEPTH_MAX) return bad(err, "has a schema that is nested too deep");
-    TRY_RETURN(next(&c, &item, &more, err));
-    if (!more) return PENNON_OK;
-    *user_defined = item.tag == 30;
-    if (item.type != 2 || (item.tag != 25 && item.tag != 27)) return PENNON_OK;
-    struct wire_cursor below = wire_cursor_of(item.payload);
-    const bool is_struct = item.tag == 25;
-    for (;;) {
-        TRY_RETURN(next(&below, &item, &more, err));
-        if (!more) return PENNON_OK;
-        if (item.tag != 1 || item.type != 2) continue;
-        *n += is_struct;
-        TRY_RETURN(count_names(item.payload, depth + 1, n, &ignored, err));
+    struct bytes function;
+    bool found;
+    TRY_RETURN(find(message, 3, true, &item, &found, err));
+    if (!found) return PENNON_OK; /* types and variations */
+    function = item.payload;
+    TRY_RETURN(find_number(function, 2, &f.anchor, err));
+    TRY_RETURN(find_message(function, 3, "a function has no name", &f.name, err));
+    const uint8_t *colon = f.name.size > 0 ? memchr(f.name.data, ':', f.name.size) : NULL;
+    if (colon) f.name.size = (size_t)(colon - f.name.data);
+    if (f.name.size == 0 || !utf8_valid(f.name.data, f.name.size) || memchr(f.name.data, 0, f.name.size)) {
+        return corrupt(err, "the name of a function is malformed");
     }
+    TRY_RETURN(mem_grow(r->mem, &r->functions, &r->cap_functions, r->n_functions, sizeof *r->functions, FUNCTIONS_MAX, err));
+    r->functions[r->n_functions++] = f;
+    return PENNON_OK;
 }
 
-/* Which columns cannot be referred to. */
-static pennon_status read_schema(struct reading *r, struct bytes schema, pennon_error *err)
+static bool is_system_column(const char *name)
 {
-    struct bytes types;
-    struct wire_cursor names = wire_cursor_of(schema), c;
-    size_t n = 0;
-    bool found, more;
-    TRY_RETURN(part(schema, 2, &types, &found, err));
-    if (!found) return PENNON_OK;
-    TRY_RETURN(count_fields(types, 1, &n, err));
-    if (n != (size_t)r->n_columns)
-        return error_set(err, PENNON_INVALID_ARGUMENT, "the Substrait filter is for %zu columns, the table has %" PRId64, n,
-                         r->n_columns);
-    c = wire_cursor_of(types);
-    for (size_t i = 0, skip = 0; i < n;) {
-        struct wire_item item, name = {0};
-        bool user_defined = false;
-        TRY_RETURN(next(&c, &item, &more, err));
-        if (!more) break;
-        if (item.tag != 1 || item.type != 2) continue;
-        for (size_t k = 0; k <= skip;) {
-            TRY_RETURN(next(&names, &name, &more, err));
-            if (!more) return bad(err, "has a schema with fewer names than fields");
-            k += name.tag == 1 && name.type == 2;
-        }
-        skip = 0;
-        TRY_RETURN(count_names(item.payload, 0, &skip, &user_defined, err));
-        const size_t size = strlen(PLACEHOLDER);
-        r->closed[i++] = user_defined || (name.payload.size >= size && memcmp(name.payload.data, PLACEHOLDER, size) == 0);
+    static const char *const names[] = {
+        "_rowid", "_rowaddr", "_rowoffset", "_row_created_at_version", "_row_last_updated_at_version", "_distance", "_score"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        if (strcmp(name, names[i]) == 0) return true;
+    }
+    return false;
+}
+
+/* The columns of the input by position, the system columns left out. */
+static pennon_status table_columns(struct reader *r, pennon_error *err)
+{
+    r->fields = arena_calloc(r->arena, (size_t)r->input->n_children + 1, sizeof(const struct ArrowSchema *), err);
+    if (!r->fields) return err->code;
+    for (int64_t i = 0; i < r->input->n_children; i++) {
+        if (!is_system_column(r->input->children[i]->name)) r->fields[r->n_fields++] = r->input->children[i];
     }
     return PENNON_OK;
 }
 
-static int64_t table_columns(const struct ArrowSchema *input)
+/* Check the count, and strike what cannot be referred to. The top-level names are told from those of children by the input's columns: a
+ * placeholder's name stands in the message only. */
+static pennon_status read_schema(struct reader *r, struct bytes message, pennon_error *err)
 {
-    static const char *const system[] = {"_rowid", "_rowaddr", "_rowoffset", "_row_created_at_version",
-                                         "_row_last_updated_at_version"};
-    int64_t n = input->n_children;
-    for (bool found = true; found && n > 0;) {
-        found = false;
-        for (size_t i = 0; i < ARRAY_LEN(system); i++) found = found || strcmp(input->children[n - 1]->name, system[i]) == 0;
-        n -= found;
+    struct wire_item item;
+    bool found;
+    size_t n = 0;
+    TRY_RETURN(find(message, 2, true, &item, &found, err));
+    if (!found) return PENNON_OK;
+    struct wire_cursor c = wire_cursor_of(item.payload);
+    while (!wire_cursor_done(&c)) {
+        struct wire_item type;
+        TRY_RETURN(wire_next(&c, &item, err));
+        if (item.tag != 1) continue;
+        if (item.type != 2) return corrupt(err, "a type is no message");
+        TRY_RETURN(chosen(item.payload, "a type is empty", &type, err));
+        if (n < r->n_fields && (type.tag == 30 || type.tag == 31)) r->fields[n] = NULL;
+        n++;
     }
-    return n;
+    if (n == r->n_fields) return PENNON_OK;
+    return error_set(err, PENNON_INVALID_ARGUMENT, "substrait: the schema has %zu columns, the table has %zu", n, r->n_fields);
 }
 
-/* The one expression, with the functions and the schema noted. */
-static pennon_status read_message(struct reading *r, struct bytes in, struct bytes *expression, pennon_error *err)
+static pennon_status read_message(struct reader *r, struct bytes message, struct ast **out, pennon_error *err)
 {
-    struct wire_cursor c = wire_cursor_of(in);
-    size_t expressions = 0;
-    bool more, found = false;
-    for (;;) {
+    struct wire_cursor c = wire_cursor_of(message);
+    struct bytes expression = bytes_of(NULL, 0), schema = bytes_of(NULL, 0), inner;
+    size_t n = 0;
+    while (!wire_cursor_done(&c)) {
         struct wire_item item;
-        TRY_RETURN(next(&c, &item, &more, err));
-        if (!more) break;
-        if (item.type != 2) continue;
-        if (item.tag == 2) TRY_RETURN(add_function(r, item.payload, err));
-        if (item.tag == 4) TRY_RETURN(read_schema(r, item.payload, err));
-        if (item.tag != 3) continue;
-        expressions++;
-        TRY_RETURN(part(item.payload, 1, expression, &found, err));
+        TRY_RETURN(wire_next(&c, &item, err));
+        if (item.tag < 2 || item.tag > 4) continue;
+        if (item.type != 2) return corrupt(err, "a field is no message");
+        if (item.tag == 2) TRY_RETURN(read_extension(r, item.payload, err));
+        if (item.tag == 3) expression = item.payload;
+        if (item.tag == 4) schema = item.payload;
+        n += item.tag == 3;
     }
-    if (expressions == 0) return bad(err, "is empty (contains no expressions)");
-    if (expressions > 1)
-        return error_set(err, PENNON_INVALID_ARGUMENT, "the Substrait filter has %zu expressions, only 1 was expected",
-                         expressions);
-    return found ? PENNON_OK : bad(err, "is not a scalar expression");
+    if (n != 1) return error_set(err, PENNON_INVALID_ARGUMENT, "substrait: a filter is one expression, not %zu", n);
+    TRY_RETURN(read_schema(r, schema, err));
+    TRY_RETURN(find_message(expression, 1, "the expression is no scalar expression", &inner, err));
+    return read_expression(r, inner, out, err);
 }
 
-pennon_status expr_compile_substrait(struct bytes in, const struct ArrowSchema *input, struct mem *m, struct expr **out,
+pennon_status expr_compile_substrait(struct bytes message, const struct ArrowSchema *input, struct mem *m, struct expr **out,
                                      pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct arena arena;
-    struct reading r = {.arena = &arena, .input = input, .n_columns = table_columns(input)};
-    struct binder b = {.input = input, .text = bytes_str("")};
-    struct bytes expression = {0};
     struct ast *tree = NULL;
+    struct reader r = {.arena = &arena, .mem = m, .input = input};
+    struct binder b = {.e = NULL, .input = input, .text = bytes_of(NULL, 0)};
     *out = NULL;
     arena_init(&arena, m);
-    TRY_NEW(r.closed, arena_calloc(&arena, (size_t)r.n_columns + 1, sizeof *r.closed, err));
-    TRY(read_message(&r, in, &expression, err));
-    TRY(read_expression(&r, expression, &tree, err));
+    TRY(table_columns(&r, err));
+    TRY(read_message(&r, message, &tree, err));
     TRY_NEW(b.e, expr_new(m, err));
-    TRY_NEW(b.e->root, bind_tree(&b, tree, false, err));
-    TRY_NEW(b.e->root, bind_boolean(&b, tree, b.e->root, err));
+    TRY(expr_bind(&b, tree, true, false, err));
     *out = b.e;
     b.e = NULL;
 done:

@@ -320,10 +320,6 @@ class Queries:
         return {"what": "aggregate", "query": query, "group": group.name if group else None, "items": [(f, c.name if c else None, n) for f, c, n in chosen]}
 
 
-def tick(name):
-    return "`" + name + "`"
-
-
 def ask_pennon(uri, case):
     """The same as expression_ops.ask, by the command."""
     base = ["scan", uri, "--format", "arrow"]
@@ -333,12 +329,12 @@ def ask_pennon(uri, case):
     if case["what"] == "project":
         return pennon.table(pennon.run(*base, "--expr", "x=" + case["sql"], *where))
     if case["what"] == "order":
-        names = ",".join(tick(name) for name, _, _ in case["keys"])
-        order = ",".join(f"{tick(name)} {'desc' if down else 'asc'} nulls {'first' if first else 'last'}" for name, down, first in case["keys"])
+        names = ",".join(name for name, _, _ in case["keys"])
+        order = ",".join(f"{name} {'desc' if down else 'asc'} nulls {'first' if first else 'last'}" for name, down, first in case["keys"])
         more = [x for key in ("limit", "offset") if case.get(key) is not None for x in ("--" + key, case[key])]
         return pennon.table(pennon.run(*base, "--columns", names, "--order-by", order, *where, *more))
-    items = ",".join(f"{n}={f}({tick(c)})" if c else f"{n}=count" for f, c, n in case["items"])
-    group = ["--group-by", tick(case["group"])] if case["group"] else []
+    items = ",".join(f"{n}={f}({c})" if c else f"{n}=count" for f, c, n in case["items"])
+    group = ["--group-by", case["group"]] if case["group"] else []
     return pennon.table(pennon.run(*base, "--aggregate", items, *group))
 
 

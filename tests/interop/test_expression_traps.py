@@ -154,7 +154,7 @@ REFUSED = {
     "two statements": ("i > 0; DROP TABLE t", ";"),
     "order by": ("i > 0 ORDER BY i", "ORDER"),
     "too deep": ("(" * 5000 + "i = 1" + ")" * 5000, "deep"),
-    "placeholder": ("i = $1", "$1"),
+    "placeholder": ("i = $1", "$"),
 }
 
 
@@ -175,14 +175,17 @@ def test_same_as_official(name, uri, tmp_path, oracles):
     assert expressions.differ(case, said[0], tmp_path / "0.arrow") is None
 
 
-def rows(uri, sql):
+def rows(uri, sql, folder=None):
+    if len(sql) > 100_000:  # more than an argument may have
+        (folder / "filter.sql").write_text(sql)
+        sql = f"@{folder / 'filter.sql'}"
     return pennon.table(pennon.run("scan", uri, "--columns", "MixedCase", "--filter", sql, "--format", "arrow"))["MixedCase"].to_pylist()
 
 
 @pytest.mark.parametrize("name", OURS)
-def test_wider_than_official(name, uri):
+def test_wider_than_official(name, uri, tmp_path):
     sql, expected = OURS[name]
-    assert rows(uri, sql) == expected
+    assert rows(uri, sql, tmp_path) == expected
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -195,9 +198,7 @@ def test_refused(name, uri):
 
 def test_a_million_values(uri, tmp_path):
     """An IN list that official cannot take, from a file: command lines are shorter than that."""
-    text = tmp_path / "filter.sql"
-    text.write_text("i IN (" + ",".join(str(n) for n in range(-1_000_000, 7)) + ")")
-    assert rows(uri, f"@{text}") == [0, 1, 2, 5, 6]
+    assert rows(uri, "i IN (" + ",".join(str(n) for n in range(-1_000_000, 7)) + ")", tmp_path) == [0, 1, 2, 5, 6]
 
 
 @pytest.mark.parametrize("limit", [0, 1, 3, 100])
