@@ -5,6 +5,8 @@
  * through AND and OR only: there literals beside columns follow the rules of literals (bind_literal.c), everywhere else those of comparisons.
  * Recursion is as deep as the syntax tree, which the parser bounds; lists of any length are loops.
  * Source: spec expressions 3-8. */
+#include <strings.h>
+
 #include "expr/bind.h"
 #include "expr/lexer.h"
 #include "schema/schema.h"
@@ -49,7 +51,7 @@ pennon_status bind_no_type(struct binder *b, const struct ast *a, const char *wh
         TRY(type_print(right->schema, &text, err));
     }
     TRY(buf_terminate(&text, err));
-    st = bind_error(b, a, "TypeMismatch", err, "%s %.400s do not fit; CAST what is meant", what, (const char *)text.data);
+    st = bind_error(b, a, "TypeMismatch", err, "%s %.400s; a CAST says what is meant", what, (const char *)text.data);
 done:
     buf_free(&text);
     return st;
@@ -87,14 +89,21 @@ static struct node *is_node(struct binder *b, enum ast_is op, bool negated, stru
     return simplify_constant(b, n, err);
 }
 
-static bool is_regexp_match(const struct node *n) { return n->kind == NODE_CALL && strcmp(n->fn->name, "regexp_match") == 0; }
+/* Of constants too, of which a list is left. */
+static bool is_regexp_match(const struct ast *a, const struct node *n)
+{
+    static const char name[] = "regexp_match";
+    if (n->kind == NODE_CALL) return strcmp(n->fn->name, name) == 0;
+    return a->kind == AST_CALL && a->text.size == sizeof name - 1 && n->type.id == ARROW_LIST &&
+           strncasecmp((const char *)a->text.data, name, sizeof name - 1) == 0;
+}
 
 struct node *bind_boolean(struct binder *b, const struct ast *a, struct node *n, pennon_error *err)
 {
     if (n->type.id == ARROW_BOOL) return n;
     if (n->type.id == ARROW_NULL) return null_truth(b, err);
-    if (is_regexp_match(n)) return is_node(b, AST_IS_NULL, true, n, err);
-    (void)bind_no_type(b, a, "a boolean is expected here; the type", n, NULL, err);
+    if (is_regexp_match(a, n)) return is_node(b, AST_IS_NULL, true, n, err);
+    (void)bind_no_type(b, a, "a boolean is expected here, not", n, NULL, err);
     return NULL;
 }
 
@@ -141,12 +150,54 @@ static bool is_widening(const struct arrow_type *from, const struct arrow_type *
            to->precision - to->scale >= from->precision - from->scale;
 }
 
-/* CAST(narrow AS wide) beside a literal that the narrow type holds: compare the narrow one. */
+pennon_status bind_stamp_literal(struct binder *b, const struct node *literal, const struct node *column, struct node **out,
+                                 pennon_error *err)
+{
+    static const int64_t per_second[] = {1, 1000, 1000000, 1000000000};
+    const int64_t mine = per_second[literal->type.unit], theirs = per_second[column->type.unit];
+    struct ArrowArray made = {.release = NULL};
+    int64_t value;
+    *out = NULL;
+    if (is_null_literal(literal)) {
+        *out = node_null(b->e, column->schema, err);
+        return *out ? PENNON_OK : err->code;
+    }
+    value = array_view_int(&literal->literal_view, 0);
+    if (theirs >= mine) {
+        if (__builtin_mul_overflow(value, theirs / mine, &value)) return PENNON_OK;
+    } else {
+        value /= mine / theirs;
+    }
+    TRY_RETURN(array_new_for(&made, column->schema, b->e->mem, err));
+    made.length = 1;
+    void *bytes = array_make_buffer(&made, 1, sizeof value, err);
+    if (bytes) {
+        memcpy(bytes, &value, sizeof value);
+        *out = node_literal(b->e, column->schema, &made, err);
+    }
+    array_release(&made);
+    return *out ? PENNON_OK : err->code;
+}
+
+bool bind_is_stamp_cast(const struct node *n)
+{
+    return n->kind == NODE_CAST && !n->try_cast && n->type.id == ARROW_TIMESTAMP && n->children[0]->type.id == ARROW_TIMESTAMP;
+}
+
+/* CAST(narrow AS wide) beside a literal that the narrow type holds: compare the narrow one. Timestamps are never cast for a literal. */
 static pennon_status unwrap_cast(struct binder *b, struct node **left, struct node **right, pennon_error *err)
 {
     struct node *cast = *left, *literal = *right, *narrow, *back;
     if (cast->kind != NODE_CAST || literal->kind != NODE_LITERAL || cast->try_cast) return PENNON_OK;
     struct node *from = cast->children[0];
+    if (bind_is_stamp_cast(cast)) {
+        TRY_RETURN(bind_stamp_literal(b, literal, from, &narrow, err));
+        if (narrow) {
+            *left = from;
+            *right = narrow;
+        }
+        return PENNON_OK;
+    }
     if (!is_widening(&from->type, &cast->type)) return PENNON_OK;
     narrow = node_cast(b->e, literal, from->schema, true, err);
     if (!narrow) return err->code;
@@ -191,7 +242,7 @@ struct node *bind_compare(struct binder *b, const struct ast *a, enum ast_compar
     const struct ArrowSchema *type;
     if (comparison_type(b->e, left->schema, right->schema, &type, err) != PENNON_OK) return NULL;
     if (!type) {
-        (void)bind_no_type(b, a, "no comparison of", left, right, err);
+        (void)bind_no_type(b, a, "there is no comparison of", left, right, err);
         return NULL;
     }
     left = node_cast(b->e, left, type, false, err);
@@ -265,7 +316,7 @@ static struct node *bind_distinct(struct binder *b, const struct ast *a, pennon_
     if (bind_sides(b, a, false, &left, &right, err) != PENNON_OK) return NULL;
     if (comparison_type(b->e, left->schema, right->schema, &type, err) != PENNON_OK) return NULL;
     if (!type) {
-        (void)bind_no_type(b, a, "no comparison of", left, right, err);
+        (void)bind_no_type(b, a, "there is no comparison of", left, right, err);
         return NULL;
     }
     left = node_cast(b->e, left, type, false, err);
@@ -313,7 +364,7 @@ static struct node *bind_like(struct binder *b, const struct ast *a, pennon_erro
     if (bind_sides(b, a, false, &left, &right, err) != PENNON_OK) return NULL;
     if (bind_like_type(b->e, left->schema, right->schema, &type, err) != PENNON_OK) return NULL;
     if (!type) {
-        (void)bind_no_type(b, a, "LIKE compares texts;", left, right, err);
+        (void)bind_no_type(b, a, "LIKE compares texts, not", left, right, err);
         return NULL;
     }
     left = node_cast(b->e, left, type, false, err);
@@ -347,7 +398,7 @@ static struct node *bind_is(struct binder *b, const struct ast *a, pennon_error 
     bool negated = (a->flags & AST_NEGATED) != 0;
     struct node *n = bind_tree(b, a->children[0], false, err);
     if (!n) return NULL;
-    if (a->op != AST_IS_NULL || is_regexp_match(n)) n = bind_boolean(b, a->children[0], n, err);
+    if (a->op != AST_IS_NULL || is_regexp_match(a->children[0], n)) n = bind_boolean(b, a->children[0], n, err);
     if (!n) return NULL;
     if (a->op == AST_IS_NULL && never_null(b, n)) return bind_truth(b, negated, err);
     return is_node(b, (enum ast_is)a->op, negated, n, err);
@@ -375,7 +426,7 @@ static struct node *bind_arith(struct binder *b, const struct ast *a, struct nod
     if (left->schema->dictionary && arrow_type_of(left->schema->dictionary, &ta, err) != PENNON_OK) return NULL;
     if (right->schema->dictionary && arrow_type_of(right->schema->dictionary, &tb, err) != PENNON_OK) return NULL;
     if (!bind_arithmetic((enum ast_arith)a->op, &ta, &tb, &result)) {
-        (void)bind_no_type(b, a, "no such operation with", left, right, err);
+        (void)bind_no_type(b, a, "there is no such operation with", left, right, err);
         return NULL;
     }
     if (bind_add_type(b->e, &ta, &type_a, err) != PENNON_OK || bind_add_type(b->e, &tb, &type_b, err) != PENNON_OK ||
@@ -409,7 +460,7 @@ static struct node *bind_negate(struct binder *b, const struct ast *a, pennon_er
     enum arrow_id id = value->type.id;
     if (!arrow_id_is_signed(id) && !arrow_id_is_float(id) && !arrow_id_is_decimal(id)) {
         if (id == ARROW_NULL) return value;
-        (void)bind_no_type(b, a, "no negative of", value, NULL, err);
+        (void)bind_no_type(b, a, "there is no negative of", value, NULL, err);
         return NULL;
     }
     struct node *n = node_new(b->e, NODE_NEGATE, 1, value->schema, err);
@@ -464,7 +515,7 @@ static pennon_status unify_values(struct binder *b, const struct ast *a, struct 
     for (size_t i = 1; i < n; i += 2) {
         const struct ArrowSchema *next;
         TRY_RETURN(common_type(b->e, common, nodes[i]->schema, &next, err));
-        if (!next) return bind_no_type(b, a, "the values of CASE,", nodes[i], nodes[n - 1], err);
+        if (!next) return bind_no_type(b, a, "CASE has no common type for", nodes[i], nodes[n - 1], err);
         common = next;
     }
     for (size_t i = 1; i < n; i += i + 1 < n - 1 ? 2 : 1) {
@@ -542,7 +593,7 @@ static struct node *bind_cast(struct binder *b, const struct ast *a, pennon_erro
     value = bind_tree(b, a->children[0], false, err);
     if (!value || sql_type(b, &a->type, &type, err) != PENNON_OK) return NULL;
     if (!cast_possible(value->schema, type)) {
-        (void)bind_no_type(b, a, "no cast of the type", value, NULL, err);
+        (void)bind_no_type(b, a, "there is no cast of", value, NULL, err);
         return NULL;
     }
     n = node_cast(b->e, value, type, try_cast, err);

@@ -32,6 +32,12 @@ struct node *bind_truth(struct binder *b, bool value, pennon_error *err) CHECKED
 /* Both sides brought to one type and compared; literals and casts of literals are put right. */
 struct node *bind_compare(struct binder *b, const struct ast *a, enum ast_compare op, struct node *left, struct node *right,
                           pennon_error *err) CHECKED;
+/* A cast between types of timestamps. */
+bool bind_is_stamp_cast(const struct node *n);
+/* A literal beside such a cast, in the unit and zone of the column below it, so that the column need not be cast: its instant is kept, what is finer than the
+ * unit is cut off. *out NULL: it does not fit. */
+pennon_status bind_stamp_literal(struct binder *b, const struct node *literal, const struct node *column, struct node **out,
+                                 pennon_error *err) CHECKED;
 /* INVALID_ARGUMENT: there is no type for both. */
 pennon_status bind_no_type(struct binder *b, const struct ast *a, const char *what, const struct node *left,
                            const struct node *right, pennon_error *err);

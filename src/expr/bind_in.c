@@ -129,7 +129,7 @@ static struct node *in_literals(struct binder *b, const struct ast *a, bool stri
         if (!type) {
             struct node *first;
             TRY_NEW(first, literal_of(b, from, items, 0, err));
-            st = bind_no_type(b, a, "no comparison of", value, first, err);
+            st = bind_no_type(b, a, "there is no comparison of", value, first, err);
             goto done;
         }
         TRY_NEW(value, node_cast(b->e, value, type, false, err));
@@ -154,7 +154,7 @@ static pennon_status items_type(struct binder *b, const struct ast *a, const str
     for (size_t i = 0; i < n; i++) {
         const struct ArrowSchema *next;
         TRY_RETURN(comparison_type(b->e, *type, items[i]->schema, &next, err));
-        if (!next) return bind_no_type(b, a, "no comparison of", value, items[i], err);
+        if (!next) return bind_no_type(b, a, "there is no comparison of", value, items[i], err);
         *type = next;
     }
     return PENNON_OK;
@@ -189,6 +189,24 @@ static struct node *children_node(struct binder *b, struct node *value, struct n
     return simplify_constant(b, in, err);
 }
 
+/* Items in the unit of the column, where all fit it. */
+static pennon_status unwrap_stamps(struct binder *b, struct node **value, struct node **items, size_t n, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    struct node *column = (*value)->children[0];
+    struct node **narrow;
+    TRY_NEW(narrow, mem_calloc(b->e->mem, n, sizeof *narrow, err));
+    for (size_t i = 0; i < n; i++) {
+        TRY(bind_stamp_literal(b, items[i], column, &narrow[i], err));
+        if (!narrow[i]) goto done;
+    }
+    memcpy(items, narrow, n * sizeof *items);
+    *value = column;
+done:
+    mem_free(b->e->mem, narrow);
+    return st;
+}
+
 static struct node *in_nodes(struct binder *b, const struct ast *a, struct node *value, struct node **items, size_t n,
                              pennon_error *err)
 {
@@ -204,6 +222,10 @@ static struct node *in_nodes(struct binder *b, const struct ast *a, struct node 
         literals = literals && items[i]->kind == NODE_LITERAL;
     }
     if (n <= COMPARED_MOST) return compare_items(b, a, value, items, n, negated, err);
+    if (literals && bind_is_stamp_cast(value)) {
+        if (unwrap_stamps(b, &value, items, n, err) != PENNON_OK) return NULL;
+        type = value->schema;
+    }
     if (!literals) return children_node(b, value, items, n, negated, err);
     if (join_literals(b, type, items, n, &joined, err) != PENNON_OK) return NULL;
     return set_node(b, value, &joined, negated, err);

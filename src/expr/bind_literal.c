@@ -190,18 +190,10 @@ static bool fits_fixed(const struct node *literal, const struct arrow_type *to)
            array_view_bytes(&literal->literal_view, 0).size == (size_t)to->fixed_size;
 }
 
-static bool is_time_literal(const struct arrow_type *literal, const struct arrow_type *to)
-{
-    bool date = literal->id == ARROW_DATE32 || literal->id == ARROW_DATE64;
-    if (literal->id != ARROW_TIMESTAMP && !date) return false;
-    return to->id == ARROW_TIMESTAMP || (date && (to->id == ARROW_DATE32 || to->id == ARROW_DATE64));
-}
-
 bool bind_is_literal(const struct ast *a, const struct node *n)
 {
-    if (n->kind != NODE_LITERAL) return false;
-    if (is_plain_literal(a) || a->kind == AST_ARRAY) return true;
-    return a->kind == AST_CAST && (n->type.id == ARROW_TIMESTAMP || n->type.id == ARROW_DATE32);
+    /* Typed ones (date '…') are casts: both sides are brought to a common type. */
+    return n->kind == NODE_LITERAL && (is_plain_literal(a) || a->kind == AST_ARRAY);
 }
 
 struct node *bind_coerce_literal(struct binder *b, const struct ast *a, struct node *literal, const struct ArrowSchema *type,
@@ -211,9 +203,7 @@ struct node *bind_coerce_literal(struct binder *b, const struct ast *a, struct n
     const struct ArrowSchema *value = type->dictionary ? type->dictionary : type;
     struct node *n;
     if (arrow_type_of(value, &to, err) != PENNON_OK) return NULL;
-    if (a->kind == AST_CAST) {
-        if (!is_time_literal(&literal->type, &to)) return literal; /* the rules of comparisons */
-    } else if (!takes_literal(&literal->type, &to) && !fits_fixed(literal, &to)) {
+    if (!takes_literal(&literal->type, &to) && !fits_fixed(literal, &to)) {
         (void)bind_refuse_literal(b, a, literal, type, err);
         return NULL;
     }

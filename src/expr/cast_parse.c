@@ -177,7 +177,7 @@ static bool parse_signed_date(struct bytes text, int64_t *days)
     return day_of(text.data[0] == '-' ? -year : year, month, day, days);
 }
 
-bool parse_date(struct bytes text, struct zone_cache *zones, int64_t *days)
+bool text_date(struct bytes text, struct zone_cache *zones, int64_t *days)
 {
     struct scan s = {text.data, text.data + text.size};
     struct moment m;
@@ -258,7 +258,7 @@ bool moment_instant(const struct moment *m, const struct zone *local, struct zon
 static bool parse_date32(const struct cast *k, int64_t row, uint8_t *to)
 {
     int64_t days = 0;
-    return parse_date(array_view_bytes(k->from, row), k->zones, &days) && store_integer(&k->to, days, to);
+    return text_date(array_view_bytes(k->from, row), k->zones, &days) && store_integer(&k->to, days, to);
 }
 
 /* Seconds and billionths as units; the leap second counts where the unit is finer than it. */
@@ -294,7 +294,7 @@ static bool parse_date64(const struct cast *k, int64_t row, uint8_t *to)
         if (!parse_moment(text, &m) || !moment_instant(&m, &utc, k->zones, &seconds)) return false;
         return to_units(seconds, m.nanos, 1000, &v) && store_integer(&k->to, v, to);
     }
-    return parse_date(text, k->zones, &days) && store_integer(&k->to, days * DAY * 1000, to);
+    return text_date(text, k->zones, &days) && store_integer(&k->to, days * DAY * 1000, to);
 }
 
 /* Behind a time: a blank and AM or PM. */

@@ -77,10 +77,10 @@ static pennon_status write_list(const struct ArrowSchema *s, const char *head, s
 static pennon_status write_time(const struct arrow_type *t, struct buf *out, pennon_error *err)
 {
     static const char *const units[] = {"s", "ms", "\xc2\xb5s", "ns"};
-    const char *name = t->id == ARROW_TIMESTAMP ? "Timestamp"
+    const char *name = t->id == ARROW_TIMESTAMP  ? "Timestamp"
                        : t->id == ARROW_DURATION ? "Duration"
-                       : t->id == ARROW_TIME32 ? "Time32"
-                                               : "Time64";
+                       : t->id == ARROW_TIME32   ? "Time32"
+                                                 : "Time64";
     if (t->id == ARROW_TIMESTAMP && t->timezone[0] != '\0') {
         return buf_printf(out, err, "%s(%s, \"%s\")", name, units[t->unit], t->timezone);
     }
@@ -108,8 +108,7 @@ static pennon_status write_type(const struct ArrowSchema *s, struct buf *out, pe
     case ARROW_DECIMAL32:
     case ARROW_DECIMAL64:
     case ARROW_DECIMAL128:
-    case ARROW_DECIMAL256:
-        return buf_printf(out, err, "Decimal%u(%" PRId32 ", %" PRId32 ")", t.bit_width, t.precision, t.scale);
+    case ARROW_DECIMAL256: return buf_printf(out, err, "Decimal%u(%" PRId32 ", %" PRId32 ")", t.bit_width, t.precision, t.scale);
     case ARROW_TIME32:
     case ARROW_TIME64:
     case ARROW_TIMESTAMP:
@@ -148,7 +147,8 @@ struct reader {
 
 static void skip_blanks(struct reader *r)
 {
-    while (r->at < r->text.size && (r->text.data[r->at] == ' ' || r->text.data[r->at] == '\t' || r->text.data[r->at] == '\n')) r->at++;
+    while (r->at < r->text.size && (r->text.data[r->at] == ' ' || r->text.data[r->at] == '\t' || r->text.data[r->at] == '\n'))
+        r->at++;
 }
 
 static bool take(struct reader *r, char c)
@@ -166,7 +166,8 @@ static struct bytes take_word(struct reader *r)
     const size_t start = r->at;
     while (r->at < r->text.size) {
         const uint8_t c = r->text.data[r->at];
-        if (!(c >= 0x80 || c == '-' || c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'))) break;
+        if (!(c >= 0x80 || c == '-' || c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')))
+            break;
         r->at++;
     }
     return bytes_of(r->text.data + start, r->at - start);

@@ -24,7 +24,7 @@ INTS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64, "uint8": 8, "uint16": 
 UNITS = ["s", "ms", "us", "ns"]
 DAY0 = date(1970, 1, 1)
 # Where official refuses, or panics, and Pennon may answer (docs/compatibility.md).
-WIDER = ["PanicException", "Scans must request at least one column", "concat requires input of at least one array"]
+WIDER = ["PanicException", "Scans must request at least one column", "concat requires input of at least one array", "for logical boolean operation"]
 
 
 @dataclass
@@ -145,10 +145,10 @@ class Queries:
         value = self.r.choice(WORDS) if value is None else value
         return "'" + value.replace("'", "''") + "'"
 
-    def literal(self, c):
+    def literal(self, c, wrong=0.03):
         """A literal that official takes for the column in most cases, and not in some."""
         r = self.r
-        if r.random() < 0.03:
+        if r.random() < wrong:
             return r.choice(["NULL", "1", "2.0", "'2'", "true", "date '2020-01-01'", "x'61'"])
         if c.kind in INTS:
             return str(r.choice([0, 1, 2, -1, 3, 5, 100, r.randint(-5, 5)] + ([300, 2 ** 31] if r.random() < 0.1 else [])))
@@ -191,7 +191,7 @@ class Queries:
             return f"length({self.string(depth - 1)})"
         if form == 7:
             return f"coalesce({self.number(depth - 1)}, {r.choice(['0', '1'])})"
-        return f"(- {c.sql})"
+        return f"(- {c.sql})" if c.kind[0] != "u" else c.sql  # official drops terms before it sees that they have no type
 
     def string(self, depth):
         r = self.r
@@ -238,7 +238,7 @@ class Queries:
         c = r.choice(self.leaves)
         no = r.choice(["", "NOT "])
         if form < 3:
-            items = ", ".join(self.literal(c) for _ in range(r.choice([1, 2, 3, 4, 6])))
+            items = ", ".join(self.literal(c, 0) for _ in range(r.choice([1, 2, 3, 4, 6])))
             if r.random() < 0.15:
                 items += ", NULL"
             return f"{c.sql} {no}IN ({items})"
@@ -310,7 +310,9 @@ class Queries:
         chosen = [("count", None, "a0"), ("count", r.choice(ordered), "a1")]
         for i in range(r.randint(1, 3)):
             f = r.choice(["sum", "avg", "min", "max"])
-            chosen.append((f, r.choice(numbers if f in ("sum", "avg") else ordered), f"a{i + 2}"))
+            # What is least beside NaN depends on the order of the rows in official.
+            best = [c for c in ordered if not c.kind.startswith("float")]
+            chosen.append((f, r.choice(numbers if f in ("sum", "avg") else best), f"a{i + 2}"))
         group = r.choice([None, *(c for c in ordered if c.kind in ("bool", "int8", "string"))])
 
         def quoted(c):
@@ -338,9 +340,22 @@ def ask_pennon(uri, case):
     return pennon.table(pennon.run(*base, "--aggregate", items, *group))
 
 
+def rounded(value):
+    """Sums of floats depend on the order of the additions."""
+    return float(f"{value:.11g}") + 0.0 if isinstance(value, float) else value
+
+
 def sorted_rows(table):
     columns = [arrow_diff.one(column) for column in table.columns]
-    return sorted(repr(tuple(c[i].as_py() for c in columns)) for i in range(table.num_rows))
+    return sorted(repr(tuple(rounded(c[i].as_py()) for c in columns)) for i in range(table.num_rows))
+
+
+def plain(table):
+    """One column without nullability, which official tells from the expression, and its texts of one type (official gives views here and there)."""
+    column = arrow_diff.one(table.column(0))
+    if column.type in (pa.string(), pa.large_string(), pa.string_view()):
+        column = column.cast(pa.large_string())
+    return pa.table([column], names=["x"])
 
 
 def differ(case, said, out):
@@ -348,6 +363,11 @@ def differ(case, said, out):
     try:
         mine = ask_pennon(case["uri"], case)
         refusal = None
+    except pa.ArrowInvalid as invalid:
+        # Products of decimals may have more digits than their type, on both sides.
+        if "does not fit in precision" in str(invalid):
+            return None
+        return f"malformed: {invalid}"
     except pennon.Failed as failed:
         if failed.crashed:
             return f"crashed: {failed}"
@@ -364,7 +384,7 @@ def differ(case, said, out):
     with pa.ipc.open_stream(pa.memory_map(str(out))) as reader:
         want = reader.read_all()
     if case["what"] == "project":
-        return arrow_diff.diff_table(want, mine)
+        return arrow_diff.diff_table(plain(want), plain(mine))
     if case["what"] == "order":
         if [f.type for f in want.schema] != [f.type for f in mine.schema]:
             return f"types {mine.schema.types}, official has {want.schema.types}"
