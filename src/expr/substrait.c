@@ -11,7 +11,7 @@
  *   function             1: anchor, 2: arguments (old form), 4: arguments {1: enum, 2: type, 3: value}
  *   field                1: direct {2: struct field {1: position}}
  *
- * Positions count the top-level columns of the base schema. Columns of user-defined types, and those named __unlikely_name_placeholder…, cannot be referred
+ * Positions count the top-level columns of the base schema. Columns of user-defined types cannot be referred
  * to. The number of columns must be the table's: system columns have no place there.
  * AND and OR are laid out without recursion; what nests otherwise is bounded by AST_MAX_DEPTH.
  * Source: spec expressions 12; the published message definitions of Substrait. */
