@@ -735,8 +735,8 @@ static pennon_status table_columns(struct reader *r, pennon_error *err)
     return PENNON_OK;
 }
 
-/* Check the count, and strike what cannot be referred to. The top-level names are told from those of children by the input's columns: a
- * placeholder's name stands in the message only. */
+/* Check the count, and strike what cannot be referred to. Names are not looked at: positions say all, and a placeholder is a column that the sender had
+ * no type for. */
 static pennon_status read_schema(struct reader *r, struct bytes message, pennon_error *err)
 {
     struct wire_item item;
