@@ -36,7 +36,8 @@ static uint64_t noise(uint64_t x)
 
 static void report(const char *name, double bytes, int64_t ns, double rows, uint64_t found)
 {
-    printf("%-44s %8.2f GB/s %9.1f M rows/s  %8llu rows\n", name, bytes / (double)ns, rows * 1e3 / (double)ns, (unsigned long long)found);
+    printf("%-44s %8.2f GB/s %9.1f M rows/s  %8llu rows\n", name, bytes / (double)ns, rows * 1e3 / (double)ns,
+           (unsigned long long)found);
 }
 
 static void measure_filter(struct bench *b, const char *name, const char *text)
