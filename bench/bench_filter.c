@@ -128,6 +128,7 @@ int main(void)
                                           "i64 < other",
                                           "i32 > 5 AND i64 > 5 AND f64 > -2.0",
                                           "i32 > 1999999990 AND text LIKE '%needle%'",
+                                          "text LIKE '%needle%x%' AND i32 < 20000000",
                                           "text = 'lance lakehouse'",
                                           "text > 'm'",
                                           "text LIKE 'needle%'",
