@@ -89,16 +89,16 @@ pennon_status function_call(const struct call *c, const struct node *n, const st
     TRY(array_new_for(&array, n->schema, c->mem, err));
     array.length = rows;
     array.null_count = 0;
+    uint64_t *valid = NULL;
+    if (strict) TRY(strict_validity(args, n->n, rows, scratch, &valid, err));
+    if (n->type.id == ARROW_NULL || (rows > 0 && valid != NULL && words_none(valid, rows))) {
+        /* Nothing to compute. */
+        array_release(&array);
+        TRY(array_nulls(n->schema, rows, c->mem, &array, err));
+        goto made;
+    }
     if (strict) {
-        uint64_t *valid = NULL;
-        TRY(strict_validity(args, n->n, rows, scratch, &valid, err));
         TRY(array_give_valid(&array, valid, rows, err));
-        if (array.null_count == rows && rows > 0) {
-            /* Nothing to compute, and literals of the null type need no reading. */
-            array_release(&array);
-            TRY(array_nulls(n->schema, rows, c->mem, &array, err));
-            goto made;
-        }
         r.valid = array.buffers[0];
     }
     TRY(n->fn->run(&r, err));
@@ -379,6 +379,14 @@ static pennon_status bind_bytes(struct bind_call *b, size_t i, pennon_error *err
     }
 }
 
+/* An integer as 64 bits, uint64 without a change of sign. */
+static pennon_status bind_bits(struct bind_call *b, size_t i, pennon_error *err)
+{
+    struct arrow_type t;
+    TRY_RETURN(bind_type(b, i, &t, err));
+    return t.id == ARROW_UINT64 ? bind_as(b, i, "L", err) : bind_integer(b, i, err);
+}
+
 pennon_status bind_rows(struct bind_call *b, const struct row_function *f, pennon_error *err)
 {
     ASSERT(b->n <= ROW_MAX_ARGS);
@@ -387,6 +395,7 @@ pennon_status bind_rows(struct bind_call *b, const struct row_function *f, penno
         case 't': TRY_RETURN(bind_text(b, i, false, err)); break;
         case 'a': TRY_RETURN(bind_text(b, i, true, err)); break;
         case 'b': TRY_RETURN(bind_bytes(b, i, err)); break;
+        case 'u': TRY_RETURN(bind_bits(b, i, err)); break;
         default: TRY_RETURN(bind_integer(b, i, err)); break;
         }
     }
