@@ -9,9 +9,9 @@
  * Source: spec expressions 7; node.h. */
 #include "expr/functions.h"
 
-static const struct function *const families[] = {functions_text,   functions_regex, functions_math,
+static const struct function *const families[] = {functions_text,   functions_regex,  functions_math,
                                                   functions_date,   functions_choice, functions_list,
-                                                  functions_struct, functions_json,  functions_hash};
+                                                  functions_struct, functions_json,   functions_hash};
 
 const struct function *function_find(struct bytes name)
 {
@@ -286,8 +286,7 @@ pennon_status run_choose(struct run_call *r, const uint8_t *which, pennon_error 
         total += (uint64_t)rows[k].length;
     }
     for (int64_t i = 0; i < r->rows; i++) {
-        indices[i] = which[i] == FROM_NONE ? ARRAY_TAKE_NULL
-                                           : starts[which[i]] + (uint64_t)datum_row(&r->args[which[i]], i);
+        indices[i] = which[i] == FROM_NONE ? ARRAY_TAKE_NULL : starts[which[i]] + (uint64_t)datum_row(&r->args[which[i]], i);
     }
     TRY(array_concat(r->node->schema, r->n, list, r->c->mem, &all, err));
     array_release(r->out);

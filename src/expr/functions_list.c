@@ -40,8 +40,8 @@ struct work {
     struct run_call *r;
     struct gather g;
     struct list_rows list[2];
-    size_t source[2];   /* of the lists' items */
-    size_t element[2];  /* of elements: their rows */
+    size_t source[2];  /* of the lists' items */
+    size_t element[2]; /* of elements: their rows */
     struct item_set set, other;
     struct buf order;
 };
@@ -212,8 +212,10 @@ static pennon_status row_slice(struct work *w, int64_t row, pennon_error *err)
     if (!list_row(&w->list[0], row, &start, &n)) return PENNON_OK;
     /* Zero-based places, both inside. */
     from = from < 0 ? (from < -n ? 0 : n + from) : from == 0 ? 0 : from - 1;
-    if (to < 0) to = to < -n ? -1 : n + to;
-    else to = to - 1 < n ? to - 1 : n - 1;
+    if (to < 0)
+        to = to < -n ? -1 : n + to;
+    else
+        to = to - 1 < n ? to - 1 : n - 1;
     if (from >= n || to < 0) return PENNON_OK;
     for (int64_t i = from; stride > 0 ? i <= to : i >= to; i += stride) {
         TRY_RETURN(gather_put(&w->g, w->source[0], start + i, err));
@@ -250,7 +252,8 @@ static pennon_status read_order(const struct work *w, int64_t row, struct sort_o
     if (r->n > 2) {
         const struct bytes text = array_view_bytes(&r->args[2].view, datum_row(&r->args[2], row));
         out->nulls_last = word_is(text, "NULLS LAST");
-        if (!out->nulls_last && !word_is(text, "NULLS FIRST")) return run_fault(r, err, "argument 3 is neither NULLS FIRST nor NULLS LAST");
+        if (!out->nulls_last && !word_is(text, "NULLS FIRST"))
+            return run_fault(r, err, "argument 3 is neither NULLS FIRST nor NULLS LAST");
     }
     return PENNON_OK;
 }
@@ -559,14 +562,21 @@ static pennon_status run_flatten(struct run_call *r, pennon_error *err)
 /* ---- the table ---- */
 
 #define STRICT FUNCTION_STRICT
-#define ONE(name, n, id) {"array_" name, n, n, STRICT, bind_one, run_one, NULL, id}, {"list_" name, n, n, STRICT, bind_one, run_one, NULL, id}
-#define CHANGE(name, least, most, flags, id)                                  \
-    {"array_" name, least, most, flags, bind_change, run_change, NULL, id},   \
-    {                                                                         \
-        "list_" name, least, most, flags, bind_change, run_change, NULL, id   \
+#define ONE(name, n, id) \
+    {"array_" name, n, n, STRICT, bind_one, run_one, NULL, id}, { "list_" name, n, n, STRICT, bind_one, run_one, NULL, id }
+#define CHANGE(name, least, most, flags, id)                                \
+    {"array_" name, least, most, flags, bind_change, run_change, NULL, id}, \
+    {                                                                       \
+        "list_" name, least, most, flags, bind_change, run_change, NULL, id \
     }
-#define ASK(name, least, most, flags, id) {name, least, most, flags, list_bind_question, list_run_question, NULL, id}
-#define REFUSED(name) {name, 0, 255, 0, bind_not_supported, NULL, NULL, 0}
+#define ASK(name, least, most, flags, id)                                         \
+    {                                                                             \
+        name, least, most, flags, list_bind_question, list_run_question, NULL, id \
+    }
+#define REFUSED(name)                                      \
+    {                                                      \
+        name, 0, 255, 0, bind_not_supported, NULL, NULL, 0 \
+    }
 
 const struct function functions_list[] = {
     ONE("any_value", 1, LIST_ANY_VALUE),

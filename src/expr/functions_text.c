@@ -429,7 +429,8 @@ static pennon_status bind_concat(struct bind_call *b, pennon_error *err)
     return bind_result(b, large && b->fn->option == 0 ? "U" : "u", err);
 }
 
-static pennon_status put_argument(struct text_out *out, const struct datum *d, const struct text_rows *rows, int64_t i, pennon_error *err)
+static pennon_status put_argument(struct text_out *out, const struct datum *d, const struct text_rows *rows, int64_t i,
+                                  pennon_error *err)
 {
     return text_out_put(out, text_row(rows, datum_row(d, i)), err);
 }
@@ -547,9 +548,15 @@ static const struct row_function rows_of[] = {
 };
 
 static pennon_status bind_text_rows(struct bind_call *b, pennon_error *err) { return bind_rows(b, &rows_of[b->fn->option], err); }
-static pennon_status run_text_rows(struct run_call *r, pennon_error *err) { return run_rows(r, &rows_of[r->node->fn->option], err); }
+static pennon_status run_text_rows(struct run_call *r, pennon_error *err)
+{
+    return run_rows(r, &rows_of[r->node->fn->option], err);
+}
 
-#define ROWS(name, least, most, which) {name, least, most, FUNCTION_STRICT, bind_text_rows, run_text_rows, NULL, which}
+#define ROWS(name, least, most, which)                                                 \
+    {                                                                                  \
+        name, least, most, FUNCTION_STRICT, bind_text_rows, run_text_rows, NULL, which \
+    }
 
 const struct function functions_text[] = {
     {"||", 2, 255, FUNCTION_STRICT, bind_operator, run_concat, NULL, 0},

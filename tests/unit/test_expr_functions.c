@@ -182,7 +182,8 @@ static void print_array(struct world *w, const char *what, const struct ArrowSch
     for (int64_t i = 0; i < v.length; i++) {
         assert_int_equal(buf_printf(&out, &w->err, " | "), PENNON_OK);
         const bool null = array_view_is_null(&v, i);
-        if (null || value_text(&v, i, &out, &w->err) != PENNON_OK) assert_int_equal(buf_printf(&out, &w->err, null ? "null" : "?"), PENNON_OK);
+        if (null || value_text(&v, i, &out, &w->err) != PENNON_OK)
+            assert_int_equal(buf_printf(&out, &w->err, null ? "null" : "?"), PENNON_OK);
     }
     print_message("  %s %.*s\n", what, (int)out.size, (const char *)out.data);
     buf_free(&out);
@@ -234,7 +235,8 @@ static bool agrees(struct world *w, const struct ArrowSchema *answer, const stru
         const bool view = arrow_metadata_get(answer->metadata, "view").data != NULL;
         const struct ArrowSchema *type = expr_type(e);
         if (view) fit_view(w, type, answer, &made);
-        same = (view || arrow_schema_equal(type, answer, SCHEMA_EQUAL_NO_NULLABLE)) && array_validate(answer, &made, ARRAY_VALIDATE_FULL, &w->err) == PENNON_OK &&
+        same = (view || arrow_schema_equal(type, answer, SCHEMA_EQUAL_NO_NULLABLE)) &&
+               array_validate(answer, &made, ARRAY_VALIDATE_FULL, &w->err) == PENNON_OK &&
                same_values(answer, &made, values, &w->err);
         if (!same) {
             print_message("%s\n", answer->name);
