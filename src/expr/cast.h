@@ -59,7 +59,8 @@ bool parse_moment(struct bytes text, struct moment *out);
 bool moment_instant(const struct moment *m, const struct zone *local, struct zone_cache *zones, int64_t *seconds);
 
 /* A timestamp as text, in its zone. */
-pennon_status timestamp_text(const struct array_view *v, int64_t row, const struct zone *z, struct buf *out, pennon_error *err) CHECKED;
+pennon_status timestamp_text(const struct array_view *v, int64_t row, const struct zone *z, struct buf *out,
+                             pennon_error *err) CHECKED;
 /* Text of a float as official writes it: shortest digits that read back. */
 #define FLOAT_TEXT_MAX 64u
 size_t float_text(double v, enum arrow_id id, char out[FLOAT_TEXT_MAX]);

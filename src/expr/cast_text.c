@@ -134,7 +134,8 @@ pennon_status timestamp_text(const struct array_view *v, int64_t row, const stru
     int64_t nanos = floor_mod(value, units) * (1000000000 / units);
     bool zoned = v->type.timezone != NULL && v->type.timezone[0] != '\0';
     if (instant / DAY < INT64_C(-96000000) || instant / DAY > INT64_C(96000000)) {
-        (void)error_set(err, PENNON_INVALID_ARGUMENT, "Cannot cast timestamp %" PRId64 " to string: outside of the calendar", value);
+        (void)error_set(err, PENNON_INVALID_ARGUMENT, "Cannot cast timestamp %" PRId64 " to string: outside of the calendar",
+                        value);
         return error_kind(err, "CastFailed");
     }
     if (zoned) east = zone_offset(z, instant);

@@ -103,8 +103,7 @@ uint32_t utf8_next(struct bytes text, size_t *at)
     case 1: return p[0];
     case 2: return (uint32_t)(p[0] & 0x1f) << 6 | (p[1] & 0x3f);
     case 3: return (uint32_t)(p[0] & 0x0f) << 12 | (uint32_t)(p[1] & 0x3f) << 6 | (p[2] & 0x3f);
-    default:
-        return (uint32_t)(p[0] & 0x07) << 18 | (uint32_t)(p[1] & 0x3f) << 12 | (uint32_t)(p[2] & 0x3f) << 6 | (p[3] & 0x3f);
+    default: return (uint32_t)(p[0] & 0x07) << 18 | (uint32_t)(p[1] & 0x3f) << 12 | (uint32_t)(p[2] & 0x3f) << 6 | (p[3] & 0x3f);
     }
 }
 
@@ -209,7 +208,8 @@ size_t char_lower(uint32_t c, uint32_t to[3])
 /* Characters that case mappings look through: marks, modifiers, and punctuation within words. */
 static bool is_case_ignorable(uint32_t c)
 {
-    if (c == '\'' || c == '.' || c == ':' || c == '^' || c == '`' || c == 0xb7 || c == 0x2019 || c == 0x2018 || c == 0x2024) return true;
+    if (c == '\'' || c == '.' || c == ':' || c == '^' || c == '`' || c == 0xb7 || c == 0x2019 || c == 0x2018 || c == 0x2024)
+        return true;
     switch (utf8proc_category((utf8proc_int32_t)c)) {
     case UTF8PROC_CATEGORY_MN:
     case UTF8PROC_CATEGORY_ME:

@@ -87,10 +87,22 @@ static void md5_block(void *state, const uint8_t *in)
         uint32_t f;
         unsigned g;
         switch (i / 16) {
-        case 0: f = (b & c) | (~b & d); g = i; break;
-        case 1: f = (d & b) | (~d & c); g = (5 * i + 1) % 16; break;
-        case 2: f = b ^ c ^ d; g = (3 * i + 5) % 16; break;
-        default: f = c ^ (b | ~d); g = 7 * i % 16; break;
+        case 0:
+            f = (b & c) | (~b & d);
+            g = i;
+            break;
+        case 1:
+            f = (d & b) | (~d & c);
+            g = (5 * i + 1) % 16;
+            break;
+        case 2:
+            f = b ^ c ^ d;
+            g = (3 * i + 5) % 16;
+            break;
+        default:
+            f = c ^ (b | ~d);
+            g = 7 * i % 16;
+            break;
         }
         const uint32_t turned = left32(a + f + md5_sines[i] + load_u32(in + 4 * (size_t)g), md5_turns[i / 16 * 4 + i % 4]);
         a = d;
@@ -115,7 +127,8 @@ static void sha256_block(void *state, const uint8_t *in)
     memcpy(v, h, sizeof v);
     for (size_t i = 0; i < 64; i++) {
         const uint32_t e = v[4], a = v[0];
-        const uint32_t t1 = v[7] + (right32(e, 6) ^ right32(e, 11) ^ right32(e, 25)) + ((e & v[5]) ^ (~e & v[6])) + sha256_cubes[i] + w[i];
+        const uint32_t t1 =
+            v[7] + (right32(e, 6) ^ right32(e, 11) ^ right32(e, 25)) + ((e & v[5]) ^ (~e & v[6])) + sha256_cubes[i] + w[i];
         const uint32_t t2 = (right32(a, 2) ^ right32(a, 13) ^ right32(a, 22)) + ((a & v[1]) ^ (a & v[2]) ^ (v[1] & v[2]));
         memmove(v + 1, v, 7 * sizeof *v);
         v[4] += t1;
@@ -135,7 +148,8 @@ static void sha512_block(void *state, const uint8_t *in)
     memcpy(v, h, sizeof v);
     for (size_t i = 0; i < 80; i++) {
         const uint64_t e = v[4], a = v[0];
-        const uint64_t t1 = v[7] + (right64(e, 14) ^ right64(e, 18) ^ right64(e, 41)) + ((e & v[5]) ^ (~e & v[6])) + sha512_cubes[i] + w[i];
+        const uint64_t t1 =
+            v[7] + (right64(e, 14) ^ right64(e, 18) ^ right64(e, 41)) + ((e & v[5]) ^ (~e & v[6])) + sha512_cubes[i] + w[i];
         const uint64_t t2 = (right64(a, 28) ^ right64(a, 34) ^ right64(a, 39)) + ((a & v[1]) ^ (a & v[2]) ^ (v[1] & v[2]));
         memmove(v + 1, v, 7 * sizeof *v);
         v[4] += t1;

@@ -9,9 +9,9 @@
  * Source: spec expressions 7; node.h. */
 #include "expr/functions.h"
 
-static const struct function *const families[] = {functions_text,   functions_regex, functions_math,
+static const struct function *const families[] = {functions_text,   functions_regex,  functions_math,
                                                   functions_date,   functions_choice, functions_list,
-                                                  functions_struct, functions_json,  functions_hash};
+                                                  functions_struct, functions_json,   functions_hash};
 
 const struct function *function_find(struct bytes name)
 {
@@ -22,6 +22,42 @@ const struct function *function_find(struct bytes name)
     }
     return NULL;
 }
+
+/* Every name that can be called, aliases too; those that are refused by name are not here. */
+/* clang-format off */
+static const char *const function_names[] = {
+    "abs", "acos", "acosh", "array_any_value", "array_append", "array_cat", "array_concat", "array_contains", "array_dims",
+    "array_distance", "array_distinct", "array_element", "array_empty", "array_except", "array_extract", "array_has",
+    "array_has_all", "array_has_any", "array_indexof", "array_intersect", "array_join", "array_length", "array_max", "array_min",
+    "array_ndims", "array_pop_back", "array_pop_front", "array_position", "array_positions", "array_prepend", "array_push_back",
+    "array_push_front", "array_remove", "array_remove_all", "array_remove_n", "array_repeat", "array_replace",
+    "array_replace_all", "array_replace_n", "array_resize", "array_reverse", "array_slice", "array_sort", "array_to_string",
+    "array_union", "arrays_overlap", "arrow_cast", "arrow_typeof", "ascii", "asin", "asinh", "atan", "atan2", "atanh",
+    "bit_length", "btrim", "cardinality", "cbrt", "ceil", "char_length", "character_length", "chr", "coalesce", "concat",
+    "concat_ws", "contains", "contains_tokens", "cos", "cosh", "cot", "current_date", "current_time", "current_timestamp",
+    "date_bin", "date_format", "date_part", "date_trunc", "datepart", "datetrunc", "decode", "degrees", "digest", "empty",
+    "encode", "ends_with", "exp", "factorial", "find_in_set", "flatten", "floor", "from_unixtime", "gcd", "generate_series",
+    "get_field", "greatest", "ifnull", "initcap", "instr", "is_valid", "isnan", "iszero", "json_array_contains",
+    "json_array_length", "json_exists", "json_extract", "json_get", "json_get_bool", "json_get_float", "json_get_int",
+    "json_get_string", "lcm", "least", "left", "length", "levenshtein", "list_any_value", "list_append", "list_cat",
+    "list_concat", "list_contains", "list_dims", "list_distance", "list_distinct", "list_element", "list_empty", "list_except",
+    "list_extract", "list_has", "list_has_all", "list_has_any", "list_indexof", "list_intersect", "list_join", "list_length",
+    "list_max", "list_ndims", "list_pop_back", "list_pop_front", "list_position", "list_positions", "list_prepend",
+    "list_push_back", "list_push_front", "list_remove", "list_remove_all", "list_remove_n", "list_repeat", "list_replace",
+    "list_replace_all", "list_replace_n", "list_resize", "list_reverse", "list_slice", "list_sort", "list_to_string",
+    "list_union", "ln", "log", "log10", "log2", "lower", "lpad", "ltrim", "make_array", "make_date", "make_list", "make_time",
+    "md5", "named_struct", "nanvl", "now", "nullif", "nvl", "nvl2", "octet_length", "overlay", "pi", "position", "pow", "power",
+    "radians", "random", "range", "regexp_count", "regexp_instr", "regexp_like", "regexp_match", "regexp_replace", "repeat",
+    "replace", "reverse", "right", "round", "row", "rpad", "rtrim", "sha224", "sha256", "sha384", "sha512", "signum", "sin",
+    "sinh", "split_part", "sqrt", "starts_with", "string_to_array", "string_to_list", "strpos", "struct", "substr",
+    "substr_index", "substring", "substring_index", "tan", "tanh", "to_char", "to_date", "to_hex", "to_local_time", "to_time",
+    "to_timestamp", "to_timestamp_micros", "to_timestamp_millis", "to_timestamp_nanos", "to_timestamp_seconds", "to_unixtime",
+    "today", "translate", "trim", "trunc", "upper", "uuid", "version",
+    NULL,
+};
+/* clang-format on */
+
+const char *const *expr_function_names(void) { return function_names; }
 
 /* -------------------------------------------------------------------------------------------------------------- calls */
 
@@ -53,16 +89,16 @@ pennon_status function_call(const struct call *c, const struct node *n, const st
     TRY(array_new_for(&array, n->schema, c->mem, err));
     array.length = rows;
     array.null_count = 0;
+    uint64_t *valid = NULL;
+    if (strict) TRY(strict_validity(args, n->n, rows, scratch, &valid, err));
+    if (n->type.id == ARROW_NULL || (rows > 0 && valid != NULL && words_none(valid, rows))) {
+        /* Nothing to compute. */
+        array_release(&array);
+        TRY(array_nulls(n->schema, rows, c->mem, &array, err));
+        goto made;
+    }
     if (strict) {
-        uint64_t *valid = NULL;
-        TRY(strict_validity(args, n->n, rows, scratch, &valid, err));
         TRY(array_give_valid(&array, valid, rows, err));
-        if (array.null_count == rows && rows > 0) {
-            /* Nothing to compute, and literals of the null type need no reading. */
-            array_release(&array);
-            TRY(array_nulls(n->schema, rows, c->mem, &array, err));
-            goto made;
-        }
         r.valid = array.buffers[0];
     }
     TRY(n->fn->run(&r, err));
@@ -250,8 +286,7 @@ pennon_status run_choose(struct run_call *r, const uint8_t *which, pennon_error 
         total += (uint64_t)rows[k].length;
     }
     for (int64_t i = 0; i < r->rows; i++) {
-        indices[i] = which[i] == FROM_NONE ? ARRAY_TAKE_NULL
-                                           : starts[which[i]] + (uint64_t)datum_row(&r->args[which[i]], i);
+        indices[i] = which[i] == FROM_NONE ? ARRAY_TAKE_NULL : starts[which[i]] + (uint64_t)datum_row(&r->args[which[i]], i);
     }
     TRY(array_concat(r->node->schema, r->n, list, r->c->mem, &all, err));
     array_release(r->out);
@@ -343,6 +378,14 @@ static pennon_status bind_bytes(struct bind_call *b, size_t i, pennon_error *err
     }
 }
 
+/* An integer as 64 bits, uint64 without a change of sign. */
+static pennon_status bind_bits(struct bind_call *b, size_t i, pennon_error *err)
+{
+    struct arrow_type t;
+    TRY_RETURN(bind_type(b, i, &t, err));
+    return t.id == ARROW_UINT64 ? bind_as(b, i, "L", err) : bind_integer(b, i, err);
+}
+
 pennon_status bind_rows(struct bind_call *b, const struct row_function *f, pennon_error *err)
 {
     ASSERT(b->n <= ROW_MAX_ARGS);
@@ -351,6 +394,7 @@ pennon_status bind_rows(struct bind_call *b, const struct row_function *f, penno
         case 't': TRY_RETURN(bind_text(b, i, false, err)); break;
         case 'a': TRY_RETURN(bind_text(b, i, true, err)); break;
         case 'b': TRY_RETURN(bind_bytes(b, i, err)); break;
+        case 'u': TRY_RETURN(bind_bits(b, i, err)); break;
         default: TRY_RETURN(bind_integer(b, i, err)); break;
         }
     }

@@ -224,9 +224,16 @@ static pennon_status bind_date_trunc(struct bind_call *b, pennon_error *err)
     static const struct {
         const char *name;
         enum part part;
-    } names[] = {{"microsecond", PART_MICROSECOND}, {"millisecond", PART_MILLISECOND}, {"second", PART_SECOND}, {"minute", PART_MINUTE},
-                 {"hour", PART_HOUR},               {"day", PART_DAY},                 {"week", PART_WEEK},     {"month", PART_MONTH},
-                 {"quarter", PART_QUARTER},         {"year", PART_YEAR}};
+    } names[] = {{"microsecond", PART_MICROSECOND},
+                 {"millisecond", PART_MILLISECOND},
+                 {"second", PART_SECOND},
+                 {"minute", PART_MINUTE},
+                 {"hour", PART_HOUR},
+                 {"day", PART_DAY},
+                 {"week", PART_WEEK},
+                 {"month", PART_MONTH},
+                 {"quarter", PART_QUARTER},
+                 {"year", PART_YEAR}};
     char word[WORD_MAX];
     struct arrow_type t;
     size_t k = 0;
@@ -234,8 +241,9 @@ static pennon_status bind_date_trunc(struct bind_call *b, pennon_error *err)
     while (k < ARRAY_LEN(names) && strcmp(word, names[k].name) != 0) k++;
     TRY_RETURN(bind_instant(b, 1, true, &t, err));
     if (k == ARRAY_LEN(names) || (is_time_of_day(t.id) && names[k].part < PART_HOUR)) {
-        error_fill(err, PENNON_INVALID_ARGUMENT, "%s: '%s' is no unit for this type; units are microsecond, millisecond, second, minute, hour%s",
-                   b->fn->name, word, is_time_of_day(t.id) ? "" : ", day, week, month, quarter, year");
+        error_fill(err, PENNON_INVALID_ARGUMENT,
+                   "%s: '%s' is no unit for this type; units are microsecond, millisecond, second, minute, hour%s", b->fn->name,
+                   word, is_time_of_day(t.id) ? "" : ", day, week, month, quarter, year");
         return error_kind(err, "TypeMismatch");
     }
     if (t.id == ARROW_DATE32 || t.id == ARROW_DATE64) TRY_RETURN(bind_as(b, 1, "tsn:", err));
@@ -298,7 +306,8 @@ static pennon_status run_date_trunc(struct run_call *r, pennon_error *err)
             int64_t east = 0;
             if (s.has_zone) east = zone_offset(&s.zone, floor_div(v, s.per_second)) * s.per_second;
             int64_t cut;
-            if (__builtin_sub_overflow(v, floor_mod(floor_mod(v, unit) + floor_mod(east, unit), unit), &cut)) return out_of_range(r, err);
+            if (__builtin_sub_overflow(v, floor_mod(floor_mod(v, unit) + floor_mod(east, unit), unit), &cut))
+                return out_of_range(r, err);
             store_integer(r, to, i, cut);
             continue;
         }
@@ -361,7 +370,8 @@ static bool parse_interval(struct bytes text, struct stride *out)
         char word[WORD_MAX + 2] = " ";
         double amount;
         size_t start = at, n = 1;
-        while (at < text.size && (text.data[at] == '-' || text.data[at] == '.' || (text.data[at] >= '0' && text.data[at] <= '9'))) at++;
+        while (at < text.size && (text.data[at] == '-' || text.data[at] == '.' || (text.data[at] >= '0' && text.data[at] <= '9')))
+            at++;
         if (!real_parse(bytes_of(text.data + start, at - start), &amount)) return false;
         at = skip_blanks(text, at);
         while (at < text.size && text.data[at] != ' ' && n < WORD_MAX) {
@@ -395,8 +405,8 @@ static pennon_status bind_date_bin(struct bind_call *b, pennon_error *err)
     if (!bind_constant_text(b, 0, &text)) return bind_refuse(b, 0, "a constant text such as '15 minutes'", err);
     if (!parse_interval(text, &stride) || (stride.months != 0 && stride.nanos != 0) || stride.months < 0 || stride.nanos < 0 ||
         (stride.months == 0 && stride.nanos == 0)) {
-        error_fill(err, PENNON_INVALID_ARGUMENT, "%s: '%.*s' is no positive interval of months, or of days and smaller units", b->fn->name,
-                   (int)min_u64(text.size, 100), (const char *)text.data);
+        error_fill(err, PENNON_INVALID_ARGUMENT, "%s: '%.*s' is no positive interval of months, or of days and smaller units",
+                   b->fn->name, (int)min_u64(text.size, 100), (const char *)text.data);
         return error_kind(err, "TypeMismatch");
     }
     TRY_RETURN(bind_as(b, 0, "u", err));
@@ -514,7 +524,8 @@ static bool target_value(const struct moment *m, enum target to, int64_t *out)
 
 static const char *const time_formats[] = {"%H:%M:%S%.f", "%H:%M:%S", "%H:%M"};
 
-static pennon_status convert_text(const struct run_call *r, const struct text_rows *rows, int64_t i, int64_t *out, pennon_error *err)
+static pennon_status convert_text(const struct run_call *r, const struct text_rows *rows, int64_t i, int64_t *out,
+                                  pennon_error *err)
 {
     const enum target to = (enum target)r->node->fn->option;
     const struct bytes text = text_row(&rows[0], datum_row(&r->args[0], i));
@@ -641,7 +652,8 @@ static pennon_status bind_make(struct bind_call *b, pennon_error *err)
     for (size_t i = 0; i < b->n; i++) {
         struct arrow_type t;
         TRY_RETURN(bind_type(b, i, &t, err));
-        if (!arrow_id_is_integer(t.id) && !arrow_id_is_text(t.id) && t.id != ARROW_NULL) return bind_refuse(b, i, "an integer", err);
+        if (!arrow_id_is_integer(t.id) && !arrow_id_is_text(t.id) && t.id != ARROW_NULL)
+            return bind_refuse(b, i, "an integer", err);
         TRY_RETURN(bind_as(b, i, "i", err));
     }
     return bind_result(b, b->fn->option == TO_DATE ? "tdD" : "tts", err);
@@ -740,8 +752,14 @@ done:
     return st;
 }
 
-#define CONVERT(name, most, to) {name, 1, most, FUNCTION_STRICT, bind_convert, run_convert, NULL, to}
-#define NOW(name, which) {name, 0, 0, FUNCTION_STRICT, bind_now, run_now, free_state, which}
+#define CONVERT(name, most, to)                                             \
+    {                                                                       \
+        name, 1, most, FUNCTION_STRICT, bind_convert, run_convert, NULL, to \
+    }
+#define NOW(name, which)                                                  \
+    {                                                                     \
+        name, 0, 0, FUNCTION_STRICT, bind_now, run_now, free_state, which \
+    }
 
 const struct function functions_date[] = {
     NOW("current_date", NOW_DATE),

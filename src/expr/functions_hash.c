@@ -61,8 +61,8 @@ static bool is_word(struct bytes text, const char *word) { return bytes_equal(te
 
 static pennon_status unknown_encoding(struct row *row, pennon_error *err)
 {
-    return run_fault(row->run, err, "there is no encoding '%.*s'; there are hex, base64, base64pad", (int)min_u64(row->text[1].size, 40),
-                     (const char *)row->text[1].data);
+    return run_fault(row->run, err, "there is no encoding '%.*s'; there are hex, base64, base64pad",
+                     (int)min_u64(row->text[1].size, 40), (const char *)row->text[1].data);
 }
 
 static pennon_status row_encode(struct row *row, pennon_error *err)
@@ -145,7 +145,8 @@ static pennon_status row_contains_tokens(struct row *row, pennon_error *err)
     UNUSED(err);
     row->is_null = row->null[0];
     row->result = 1;
-    for (size_t at = 0; !row->null[1] && row->result && next_token(row->text[1], &at, &token);) row->result = has_token(row->text[0], token);
+    for (size_t at = 0; !row->null[1] && row->result && next_token(row->text[1], &at, &token);)
+        row->result = has_token(row->text[0], token);
     return PENNON_OK;
 }
 
@@ -180,7 +181,17 @@ done:
     return st;
 }
 
-enum hash_id { HASH_CONTAINS_TOKENS, HASH_DECODE, HASH_DIGEST, HASH_ENCODE, HASH_MD5, HASH_SHA224, HASH_SHA256, HASH_SHA384, HASH_SHA512 };
+enum hash_id {
+    HASH_CONTAINS_TOKENS,
+    HASH_DECODE,
+    HASH_DIGEST,
+    HASH_ENCODE,
+    HASH_MD5,
+    HASH_SHA224,
+    HASH_SHA256,
+    HASH_SHA384,
+    HASH_SHA512
+};
 
 static const struct row_function hash_rows[] = {
     [HASH_CONTAINS_TOKENS] = {"a", '?', row_contains_tokens},

@@ -171,14 +171,19 @@ static bool text_number(struct bytes text, struct json_number *out)
     out->integer = out->integer && v <= (uint64_t)INT64_MAX + negative;
     if (out->integer) out->i64 = (int64_t)(negative ? 0 - v : v);
     if (real_parse(text, &out->f64)) return true;
-    if (bytes_equal(text, bytes_str("inf")) || bytes_equal(text, bytes_str("infinity"))) out->f64 = INFINITY;
-    else if (bytes_equal(text, bytes_str("-inf"))) out->f64 = -INFINITY;
-    else if (bytes_equal(text, bytes_str("NaN")) || bytes_equal(text, bytes_str("nan"))) out->f64 = NAN;
-    else return false;
+    if (bytes_equal(text, bytes_str("inf")) || bytes_equal(text, bytes_str("infinity")))
+        out->f64 = INFINITY;
+    else if (bytes_equal(text, bytes_str("-inf")))
+        out->f64 = -INFINITY;
+    else if (bytes_equal(text, bytes_str("NaN")) || bytes_equal(text, bytes_str("nan")))
+        out->f64 = NAN;
+    else
+        return false;
     return true;
 }
 
-static pennon_status number_of(struct json_run *j, const struct jsonb_value *v, struct json_number *out, bool *ok, pennon_error *err)
+static pennon_status number_of(struct json_run *j, const struct jsonb_value *v, struct json_number *out, bool *ok,
+                               pennon_error *err)
 {
     *ok = true;
     memset(out, 0, sizeof *out);
@@ -313,7 +318,8 @@ static pennon_status run_texts(struct run_call *r, pennon_error *err)
     for (int64_t i = 0; i < r->rows; i++) {
         bool is_null = false;
         if (run_valid(r, i)) {
-            TRY(r->node->fn->option == JSON_EXTRACT ? extract_row(&j, i, &out, &is_null, err) : get_text_row(&j, i, &out, &is_null, err));
+            TRY(r->node->fn->option == JSON_EXTRACT ? extract_row(&j, i, &out, &is_null, err)
+                                                    : get_text_row(&j, i, &out, &is_null, err));
             if (is_null) TRY(run_set_null(r, i, err));
         }
         text_out_end_row(&out);
@@ -375,7 +381,10 @@ static pennon_status bind_json(struct bind_call *b, pennon_error *err)
     return bind_result(b, results[b->fn->option], err);
 }
 
-#define JSON(name, n, run, id) {name, n, n, FUNCTION_STRICT, bind_json, run, NULL, id}
+#define JSON(name, n, run, id)                                \
+    {                                                         \
+        name, n, n, FUNCTION_STRICT, bind_json, run, NULL, id \
+    }
 
 const struct function functions_json[] = {
     JSON("json_array_contains", 3, run_numbers, JSON_CONTAINS),

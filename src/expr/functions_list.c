@@ -40,8 +40,8 @@ struct work {
     struct run_call *r;
     struct gather g;
     struct list_rows list[2];
-    size_t source[2];   /* of the lists' items */
-    size_t element[2];  /* of elements: their rows */
+    size_t source[2];  /* of the lists' items */
+    size_t element[2]; /* of elements: their rows */
     struct item_set set, other;
     struct buf order;
 };
@@ -212,8 +212,10 @@ static pennon_status row_slice(struct work *w, int64_t row, pennon_error *err)
     if (!list_row(&w->list[0], row, &start, &n)) return PENNON_OK;
     /* Zero-based places, both inside. */
     from = from < 0 ? (from < -n ? 0 : n + from) : from == 0 ? 0 : from - 1;
-    if (to < 0) to = to < -n ? -1 : n + to;
-    else to = to - 1 < n ? to - 1 : n - 1;
+    if (to < 0)
+        to = to < -n ? -1 : n + to;
+    else
+        to = to - 1 < n ? to - 1 : n - 1;
     if (from >= n || to < 0) return PENNON_OK;
     for (int64_t i = from; stride > 0 ? i <= to : i >= to; i += stride) {
         TRY_RETURN(gather_put(&w->g, w->source[0], start + i, err));
@@ -250,7 +252,8 @@ static pennon_status read_order(const struct work *w, int64_t row, struct sort_o
     if (r->n > 2) {
         const struct bytes text = array_view_bytes(&r->args[2].view, datum_row(&r->args[2], row));
         out->nulls_last = word_is(text, "NULLS LAST");
-        if (!out->nulls_last && !word_is(text, "NULLS FIRST")) return run_fault(r, err, "argument 3 is neither NULLS FIRST nor NULLS LAST");
+        if (!out->nulls_last && !word_is(text, "NULLS FIRST"))
+            return run_fault(r, err, "argument 3 is neither NULLS FIRST nor NULLS LAST");
     }
     return PENNON_OK;
 }
@@ -367,7 +370,7 @@ static void open_sources(struct work *w)
 }
 
 /* Functions whose result is null where the list is, but not where another argument is, are no strict ones. */
-static bool row_is_null(const struct work *w, int64_t row)
+static bool result_is_null(const struct work *w, int64_t row)
 {
     const struct run_call *r = w->r;
     switch ((enum change)r->node->fn->option) {
@@ -389,7 +392,7 @@ static pennon_status run_change(struct run_call *r, pennon_error *err)
     TRY(gather_begin(&w.g, r, err));
     open_sources(&w);
     for (int64_t i = 0; i < r->rows; i++) {
-        if (row_is_null(&w, i)) {
+        if (result_is_null(&w, i)) {
             TRY(run_set_null(r, i, err));
         } else if (run_valid(r, i)) {
             TRY(row_of(&w, i, err));
@@ -515,6 +518,7 @@ static pennon_status bind_change(struct bind_call *b, pennon_error *err)
 {
     const enum change what = (enum change)b->fn->option;
     size_t list = 0;
+    if (b->n == 1 && strcmp(b->types[0]->format, "n") == 0) return bind_result(b, "n", err);
     switch (what) {
     case LIST_APPEND: TRY_RETURN(bind_list_and_item(b, 0, 1, SIZE_MAX, err)); break;
     case LIST_PREPEND:
@@ -558,14 +562,21 @@ static pennon_status run_flatten(struct run_call *r, pennon_error *err)
 /* ---- the table ---- */
 
 #define STRICT FUNCTION_STRICT
-#define ONE(name, n, id) {"array_" name, n, n, STRICT, bind_one, run_one, NULL, id}, {"list_" name, n, n, STRICT, bind_one, run_one, NULL, id}
-#define CHANGE(name, least, most, flags, id)                                  \
-    {"array_" name, least, most, flags, bind_change, run_change, NULL, id},   \
-    {                                                                         \
-        "list_" name, least, most, flags, bind_change, run_change, NULL, id   \
+#define ONE(name, n, id) \
+    {"array_" name, n, n, STRICT, bind_one, run_one, NULL, id}, { "list_" name, n, n, STRICT, bind_one, run_one, NULL, id }
+#define CHANGE(name, least, most, flags, id)                                \
+    {"array_" name, least, most, flags, bind_change, run_change, NULL, id}, \
+    {                                                                       \
+        "list_" name, least, most, flags, bind_change, run_change, NULL, id \
     }
-#define ASK(name, least, most, flags, id) {name, least, most, flags, list_bind_question, list_run_question, NULL, id}
-#define REFUSED(name) {name, 0, 255, 0, bind_not_supported, NULL, NULL, 0}
+#define ASK(name, least, most, flags, id)                                         \
+    {                                                                             \
+        name, least, most, flags, list_bind_question, list_run_question, NULL, id \
+    }
+#define REFUSED(name)                                      \
+    {                                                      \
+        name, 0, 255, 0, bind_not_supported, NULL, NULL, 0 \
+    }
 
 const struct function functions_list[] = {
     ONE("any_value", 1, LIST_ANY_VALUE),

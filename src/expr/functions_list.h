@@ -71,7 +71,17 @@ pennon_status list_bind_series(struct bind_call *b, pennon_error *err);
 pennon_status list_run_series(struct run_call *r, pennon_error *err);
 
 /* Questions: option of the function says which (list_ask.c). */
-enum list_question { ASK_LENGTH, ASK_CARDINALITY, ASK_EMPTY, ASK_NDIMS, ASK_HAS, ASK_HAS_ANY, ASK_HAS_ALL, ASK_POSITION, ASK_DISTANCE };
+enum list_question {
+    ASK_LENGTH,
+    ASK_CARDINALITY,
+    ASK_EMPTY,
+    ASK_NDIMS,
+    ASK_HAS,
+    ASK_HAS_ANY,
+    ASK_HAS_ALL,
+    ASK_POSITION,
+    ASK_DISTANCE
+};
 pennon_status list_bind_question(struct bind_call *b, pennon_error *err);
 pennon_status list_run_question(struct run_call *r, pennon_error *err);
 /* Lists of numbers about lists. */

@@ -542,8 +542,14 @@ static const struct row_function integer_functions[] = {
     [INTEGER_LCM] = {"i", 'L', row_lcm},
 };
 
-static pennon_status bind_integers(struct bind_call *b, pennon_error *err) { return bind_rows(b, &integer_functions[b->fn->option], err); }
-static pennon_status run_integers(struct run_call *r, pennon_error *err) { return run_rows(r, &integer_functions[r->node->fn->option], err); }
+static pennon_status bind_integers(struct bind_call *b, pennon_error *err)
+{
+    return bind_rows(b, &integer_functions[b->fn->option], err);
+}
+static pennon_status run_integers(struct run_call *r, pennon_error *err)
+{
+    return run_rows(r, &integer_functions[r->node->fn->option], err);
+}
 
 /* ---- without arguments ---- */
 
@@ -576,9 +582,18 @@ static pennon_status run_random(struct run_call *r, pennon_error *err)
 
 /* ---- the table ---- */
 
-#define REAL(name, id) {name, 1, 1, FUNCTION_STRICT, bind_real_to_real, run_real_to_real, NULL, id}
-#define WHOLE(name, id) {name, 1, 1, FUNCTION_STRICT, bind_whole, run_whole, NULL, id}
-#define INTEGER(name, n, id) {name, n, n, FUNCTION_STRICT, bind_integers, run_integers, NULL, id}
+#define REAL(name, id)                                                             \
+    {                                                                              \
+        name, 1, 1, FUNCTION_STRICT, bind_real_to_real, run_real_to_real, NULL, id \
+    }
+#define WHOLE(name, id)                                              \
+    {                                                                \
+        name, 1, 1, FUNCTION_STRICT, bind_whole, run_whole, NULL, id \
+    }
+#define INTEGER(name, n, id)                                               \
+    {                                                                      \
+        name, n, n, FUNCTION_STRICT, bind_integers, run_integers, NULL, id \
+    }
 
 const struct function functions_math[] = {
     {"abs", 1, 1, FUNCTION_STRICT, bind_abs, run_abs, NULL, 0},

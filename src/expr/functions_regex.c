@@ -46,8 +46,9 @@ static pennon_status split_flags(enum regex_id id, struct bytes flags, uint8_t o
         if (flags.data[i] == 'g' && id != REGEX_LIKE && id != REGEX_MATCH) {
             *global = true;
         } else if (*n == 16 || flags.data[i] == 'g') {
-            error_fill(err, PENNON_INVALID_ARGUMENT, flags.data[i] == 'g' ? "regular expression: the flag g has no meaning here"
-                                                                          : "regular expression: too many flags");
+            error_fill(err, PENNON_INVALID_ARGUMENT,
+                       flags.data[i] == 'g' ? "regular expression: the flag g has no meaning here"
+                                            : "regular expression: too many flags");
             return error_kind(err, "FunctionFailed");
         } else {
             out[(*n)++] = flags.data[i];
@@ -56,7 +57,8 @@ static pennon_status split_flags(enum regex_id id, struct bytes flags, uint8_t o
     return PENNON_OK;
 }
 
-static struct regex *make_regex(enum regex_id id, struct bytes pattern, struct bytes flags, struct mem *m, bool *global, pennon_error *err)
+static struct regex *make_regex(enum regex_id id, struct bytes pattern, struct bytes flags, struct mem *m, bool *global,
+                                pennon_error *err)
 {
     uint8_t text[16];
     size_t n;
@@ -164,7 +166,10 @@ static pennon_status row_load(struct regex_row *w, int64_t row, pennon_error *er
     return w->k == NULL ? err->code : PENNON_OK;
 }
 
-static bool either_null(const struct run_call *r, int64_t row) { return datum_is_null(&r->args[0], row) || datum_is_null(&r->args[1], row); }
+static bool either_null(const struct run_call *r, int64_t row)
+{
+    return datum_is_null(&r->args[0], row) || datum_is_null(&r->args[1], row);
+}
 
 /* ---- regexp_like ---- */
 
@@ -235,7 +240,10 @@ done:
 
 /* ---- regexp_replace ---- */
 
-static bool is_name_char(uint8_t c) { return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+static bool is_name_char(uint8_t c)
+{
+    return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
 
 static pennon_status put_group(struct regex_row *w, struct bytes name, struct text_out *out, pennon_error *err)
 {

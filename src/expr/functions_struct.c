@@ -117,7 +117,10 @@ static pennon_status run_struct(struct run_call *r, pennon_error *err)
     return PENNON_OK;
 }
 
-#define REFUSED(name) {name, 0, 255, 0, bind_not_supported, NULL, NULL, 0}
+#define REFUSED(name)                                      \
+    {                                                      \
+        name, 0, 255, 0, bind_not_supported, NULL, NULL, 0 \
+    }
 
 const struct function functions_struct[] = {
     {"get_field", 2, 2, 0, bind_get_field, run_get_field, free_place, 0},

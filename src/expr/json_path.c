@@ -200,7 +200,8 @@ static pennon_status put_value(struct buf *out, const struct jsonb_value *v, pen
 }
 
 /* All elements, or those of the ranges. */
-static pennon_status put_items(const struct json_path *p, const struct json_step *s, const struct jsonb_value *v, struct buf *out, pennon_error *err)
+static pennon_status put_items(const struct json_path *p, const struct json_step *s, const struct jsonb_value *v, struct buf *out,
+                               pennon_error *err)
 {
     const int64_t n = (int64_t)jsonb_count(v);
     for (size_t k = 0; k < s->n_ranges; k++) {

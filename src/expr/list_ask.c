@@ -72,8 +72,8 @@ static bool row_has(const struct list_rows *l, int64_t start, int64_t n, const s
 /* Lists from this length on are searched by a set. */
 #define SET_FROM 16
 
-static pennon_status has_many(const struct list_rows *l, const struct list_rows *wanted, int64_t row, bool all, struct item_set *set, bool *out,
-                              pennon_error *err)
+static pennon_status has_many(const struct list_rows *l, const struct list_rows *wanted, int64_t row, bool all,
+                              struct item_set *set, bool *out, pennon_error *err)
 {
     int64_t start, n, first, count;
     if (!list_row(l, row, &start, &n) || !list_row(wanted, row, &first, &count)) return PENNON_OK;
@@ -162,7 +162,8 @@ static pennon_status position(const struct run_call *r, const struct list_rows *
     if (!list_row(l, row, &start, &n)) return PENNON_OK;
     if (r->n > 2) {
         from = datum_is_null(&r->args[2], row) ? 1 : array_view_int(&r->args[2].view, datum_row(&r->args[2], row));
-        if (from < 1 || from > n) return run_fault(r, err, "the start %" PRId64 " is out of the bounds of a list of %" PRId64, from, n);
+        if (from < 1 || from > n)
+            return run_fault(r, err, "the start %" PRId64 " is out of the bounds of a list of %" PRId64, from, n);
     }
     const int64_t at = datum_row(&r->args[1], row);
     for (int64_t i = from - 1; i < n; i++) {
@@ -213,8 +214,8 @@ static pennon_status run_length(struct run_call *r, pennon_error *err)
     return PENNON_OK;
 }
 
-static pennon_status distance(const struct run_call *r, const struct list_rows *a, const struct list_rows *b, int64_t row, double *out,
-                              bool *is_null, pennon_error *err)
+static pennon_status distance(const struct run_call *r, const struct list_rows *a, const struct list_rows *b, int64_t row,
+                              double *out, bool *is_null, pennon_error *err)
 {
     int64_t i, j, n, m;
     *out = 0;
@@ -269,7 +270,8 @@ static pennon_status bind_distance(struct bind_call *b, pennon_error *err)
         struct arrow_type t;
         TRY_RETURN(bind_list(b, i, err));
         TRY_RETURN(arrow_type_of(bind_item(b, i), &t, err));
-        if (!arrow_id_is_integer(t.id) && !arrow_id_is_float(t.id) && t.id != ARROW_NULL) return bind_refuse(b, i, "a list of numbers", err);
+        if (!arrow_id_is_integer(t.id) && !arrow_id_is_float(t.id) && t.id != ARROW_NULL)
+            return bind_refuse(b, i, "a list of numbers", err);
         b->types[i] = list;
     }
     return bind_result(b, "g", err);
@@ -321,7 +323,8 @@ static pennon_status append_dims(const struct run_call *r, int64_t row, struct b
     return builder_append_row(b, err);
 }
 
-static pennon_status append_positions(const struct run_call *r, const struct list_rows *l, int64_t row, struct builder *b, pennon_error *err)
+static pennon_status append_positions(const struct run_call *r, const struct list_rows *l, int64_t row, struct builder *b,
+                                      pennon_error *err)
 {
     int64_t start, n;
     if (!list_row(l, row, &start, &n)) return builder_append_null(b, err);

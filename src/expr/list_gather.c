@@ -42,8 +42,8 @@ pennon_status bind_list(struct bind_call *b, size_t i, pennon_error *err)
 }
 
 /* A type for both, where texts and what is no text do not mix. *out NULL: none. */
-static pennon_status item_type(struct bind_call *b, const struct ArrowSchema *a, const struct ArrowSchema *c, const struct ArrowSchema **out,
-                               pennon_error *err)
+static pennon_status item_type(struct bind_call *b, const struct ArrowSchema *a, const struct ArrowSchema *c,
+                               const struct ArrowSchema **out, pennon_error *err)
 {
     struct arrow_type ta, tc;
     TRY_RETURN(arrow_type_of(a, &ta, err));
@@ -173,7 +173,8 @@ pennon_status gather_end_row(struct gather *g, pennon_error *err)
         return PENNON_OK;
     }
     if (n > INT32_MAX) {
-        error_fill(err, PENNON_INVALID_ARGUMENT, "%s: the lists of a batch have more items than 32-bit offsets allow", g->run->node->fn->name);
+        error_fill(err, PENNON_INVALID_ARGUMENT, "%s: the lists of a batch have more items than 32-bit offsets allow",
+                   g->run->node->fn->name);
         return error_kind(err, "OffsetOverflow");
     }
     ((int32_t *)g->offsets)[g->rows] = (int32_t)n;

@@ -117,7 +117,8 @@ static pennon_status append_part(struct builder *items, struct bytes part, const
     return builder_append_bytes(items, part, err);
 }
 
-static pennon_status split_text(struct builder *items, struct bytes text, const struct bytes *by, const struct bytes *null_text, pennon_error *err)
+static pennon_status split_text(struct builder *items, struct bytes text, const struct bytes *by, const struct bytes *null_text,
+                                pennon_error *err)
 {
     size_t start = 0;
     if (by == NULL) {
@@ -178,7 +179,8 @@ pennon_status list_bind_series(struct bind_call *b, pennon_error *err)
 }
 
 /* Values from `start` on; false: more than a list can have. */
-static pennon_status put_series(const struct run_call *r, int64_t start, int64_t stop, int64_t step, struct buf *out, pennon_error *err)
+static pennon_status put_series(const struct run_call *r, int64_t start, int64_t stop, int64_t step, struct buf *out,
+                                pennon_error *err)
 {
     const bool closed = r->node->fn->option == 1;
     if (step == 0) return run_fault(r, err, "the step must not be 0");
@@ -189,7 +191,8 @@ static pennon_status put_series(const struct run_call *r, int64_t start, int64_t
     if (closed || span % by != 0) n++;
     const size_t have = out->size / sizeof(int64_t);
     if (n > INT32_MAX - have) {
-        error_fill(err, PENNON_INVALID_ARGUMENT, "%s: the lists of a batch have more items than 32-bit offsets allow", r->node->fn->name);
+        error_fill(err, PENNON_INVALID_ARGUMENT, "%s: the lists of a batch have more items than 32-bit offsets allow",
+                   r->node->fn->name);
         return error_kind(err, "OffsetOverflow");
     }
     TRY_RETURN(buf_grow(out, (size_t)n * sizeof(int64_t), err));

@@ -48,7 +48,8 @@ static pennon_status no_memory(pennon_error *err)
 
 static pennon_status refuse(struct bytes pattern, const char *what, pennon_error *err)
 {
-    error_fill(err, PENNON_INVALID_ARGUMENT, "regular expression '%.*s': %s", (int)min_u64(pattern.size, 200), (const char *)pattern.data, what);
+    error_fill(err, PENNON_INVALID_ARGUMENT, "regular expression '%.*s': %s", (int)min_u64(pattern.size, 200),
+               (const char *)pattern.data, what);
     return error_kind(err, "FunctionFailed");
 }
 
@@ -61,7 +62,8 @@ static pennon_status put_flags(struct bytes pattern, struct bytes flags, struct 
     *extended = false;
     for (size_t i = 0; i < flags.size; i++) {
         const uint8_t c = flags.data[i];
-        if (c == 0 || c >= 0x80 || strchr("imsxuU", c) == NULL) return refuse(pattern, "unrecognized flag; flags are i, m, s, x, U, u", err);
+        if (c == 0 || c >= 0x80 || strchr("imsxuU", c) == NULL)
+            return refuse(pattern, "unrecognized flag; flags are i, m, s, x, U, u", err);
         if (seen[c]) return refuse(pattern, "a flag is there twice", err);
         seen[c] = true;
         if (c == 'x') {
@@ -82,7 +84,8 @@ static pennon_status compile(struct regex *re, struct bytes pattern, const struc
     pcre2_compile_context *context = pcre2_compile_context_create(re->general);
     if (context == NULL) return no_memory(err);
     (void)pcre2_set_newline(context, PCRE2_NEWLINE_LF);
-    const uint32_t options = PCRE2_UTF | PCRE2_UCP | PCRE2_NO_UTF_CHECK | PCRE2_DOLLAR_ENDONLY | PCRE2_ALT_CIRCUMFLEX | PCRE2_NEVER_BACKSLASH_C;
+    const uint32_t options =
+        PCRE2_UTF | PCRE2_UCP | PCRE2_NO_UTF_CHECK | PCRE2_DOLLAR_ENDONLY | PCRE2_ALT_CIRCUMFLEX | PCRE2_NEVER_BACKSLASH_C;
     const uint8_t *data = text->data != NULL ? text->data : (const uint8_t *)"";
     re->code = pcre2_compile(data, text->size, options, &code, &place, context);
     if (re->code == NULL) {
@@ -188,7 +191,8 @@ pennon_status matcher_find(struct matcher *x, struct bytes text, size_t from, bo
     if (n >= 0 || n == PCRE2_ERROR_NOMATCH) return PENNON_OK;
     if (n == PCRE2_ERROR_NOMEMORY) return no_memory(err);
     if (n == PCRE2_ERROR_MATCHLIMIT || n == PCRE2_ERROR_DEPTHLIMIT || n == PCRE2_ERROR_HEAPLIMIT) {
-        error_fill(err, PENNON_INVALID_ARGUMENT, "regular expression: a text of %zu bytes takes too many steps to match", text.size);
+        error_fill(err, PENNON_INVALID_ARGUMENT, "regular expression: a text of %zu bytes takes too many steps to match",
+                   text.size);
     } else {
         error_fill(err, PENNON_INVALID_ARGUMENT, "regular expression: matching failed with code %d", n);
     }

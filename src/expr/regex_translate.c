@@ -39,9 +39,9 @@ struct translator {
     bool extended;
     unsigned depth;
     uint32_t groups;
-    size_t atom;      /* where the last thing that can be repeated begins in `out`; SIZE_MAX = nothing */
-    bool repeated;    /* it has a repetition already */
-    unsigned wraps;   /* groups put around it */
+    size_t atom;    /* where the last thing that can be repeated begins in `out`; SIZE_MAX = nothing */
+    bool repeated;  /* it has a repetition already */
+    unsigned wraps; /* groups put around it */
     pennon_error *err;
 };
 
@@ -122,7 +122,8 @@ static pennon_status read_hex(struct translator *t, unsigned digits, uint32_t *o
     uint32_t v = 0;
     unsigned n = 0;
     t->at += braces;
-    for (; more(t) && hex_value(peek(t)) >= 0 && (braces ? n < 8 : n < digits); n++, t->at++) v = v << 4 | (uint32_t)hex_value(peek(t));
+    for (; more(t) && hex_value(peek(t)) >= 0 && (braces ? n < 8 : n < digits); n++, t->at++)
+        v = v << 4 | (uint32_t)hex_value(peek(t));
     if (n == 0 || (!braces && n < digits) || (braces && !take(t, "}"))) return bad(t, start, "wrong hexadecimal character");
     if (v > 0x10ffff || (v >= 0xd800 && v < 0xe000)) return bad(t, start, "no Unicode character");
     *out = v;
@@ -132,17 +133,50 @@ static pennon_status read_hex(struct translator *t, unsigned digits, uint32_t *o
 static const struct {
     const char *name, *code;
 } categories[] = {
-    {"letter", "L"},          {"uppercaseletter", "Lu"},    {"lowercaseletter", "Ll"},   {"titlecaseletter", "Lt"},
-    {"casedletter", "L&"},    {"lc", "L&"},                 {"modifierletter", "Lm"},    {"otherletter", "Lo"},
-    {"mark", "M"},            {"combiningmark", "M"},       {"nonspacingmark", "Mn"},    {"spacingmark", "Mc"},
-    {"enclosingmark", "Me"},  {"number", "N"},              {"decimalnumber", "Nd"},     {"digit", "Nd"},
-    {"letternumber", "Nl"},   {"othernumber", "No"},        {"punctuation", "P"},        {"punct", "P"},
-    {"connectorpunctuation", "Pc"}, {"dashpunctuation", "Pd"}, {"openpunctuation", "Ps"}, {"closepunctuation", "Pe"},
-    {"initialpunctuation", "Pi"}, {"finalpunctuation", "Pf"}, {"otherpunctuation", "Po"}, {"symbol", "S"},
-    {"mathsymbol", "Sm"},     {"currencysymbol", "Sc"},     {"modifiersymbol", "Sk"},    {"othersymbol", "So"},
-    {"separator", "Z"},       {"spaceseparator", "Zs"},     {"lineseparator", "Zl"},     {"paragraphseparator", "Zp"},
-    {"other", "C"},           {"control", "Cc"},            {"cntrl", "Cc"},             {"format", "Cf"},
-    {"privateuse", "Co"},     {"unassigned", "Cn"},         {"surrogate", "Cs"},         {"any", "Any"},
+    {"letter", "L"},
+    {"uppercaseletter", "Lu"},
+    {"lowercaseletter", "Ll"},
+    {"titlecaseletter", "Lt"},
+    {"casedletter", "L&"},
+    {"lc", "L&"},
+    {"modifierletter", "Lm"},
+    {"otherletter", "Lo"},
+    {"mark", "M"},
+    {"combiningmark", "M"},
+    {"nonspacingmark", "Mn"},
+    {"spacingmark", "Mc"},
+    {"enclosingmark", "Me"},
+    {"number", "N"},
+    {"decimalnumber", "Nd"},
+    {"digit", "Nd"},
+    {"letternumber", "Nl"},
+    {"othernumber", "No"},
+    {"punctuation", "P"},
+    {"punct", "P"},
+    {"connectorpunctuation", "Pc"},
+    {"dashpunctuation", "Pd"},
+    {"openpunctuation", "Ps"},
+    {"closepunctuation", "Pe"},
+    {"initialpunctuation", "Pi"},
+    {"finalpunctuation", "Pf"},
+    {"otherpunctuation", "Po"},
+    {"symbol", "S"},
+    {"mathsymbol", "Sm"},
+    {"currencysymbol", "Sc"},
+    {"modifiersymbol", "Sk"},
+    {"othersymbol", "So"},
+    {"separator", "Z"},
+    {"spaceseparator", "Zs"},
+    {"lineseparator", "Zl"},
+    {"paragraphseparator", "Zp"},
+    {"other", "C"},
+    {"control", "Cc"},
+    {"cntrl", "Cc"},
+    {"format", "Cf"},
+    {"privateuse", "Co"},
+    {"unassigned", "Cn"},
+    {"surrogate", "Cs"},
+    {"any", "Any"},
 };
 
 /* Does PCRE2 know the property? */
@@ -324,10 +358,20 @@ static pennon_status read_class(struct translator *t, struct buf *out);
 static const struct {
     const char *name, *items;
 } ascii_classes[] = {
-    {"alnum", "0-9A-Za-z"},     {"alpha", "A-Za-z"},         {"ascii", "\\x{0}-\\x{7f}"}, {"blank", "\\x{9}\\x{20}"},
-    {"cntrl", "\\x{0}-\\x{1f}\\x{7f}"}, {"digit", "0-9"},    {"graph", "\\x{21}-\\x{7e}"}, {"lower", "a-z"},
-    {"print", "\\x{20}-\\x{7e}"}, {"punct", "\\x{21}-\\x{2f}\\x{3a}-\\x{40}\\x{5b}-\\x{60}\\x{7b}-\\x{7e}"},
-    {"space", "\\x{9}-\\x{d}\\x{20}"}, {"upper", "A-Z"},     {"word", "0-9A-Za-z_"},       {"xdigit", "0-9A-Fa-f"},
+    {"alnum", "0-9A-Za-z"},
+    {"alpha", "A-Za-z"},
+    {"ascii", "\\x{0}-\\x{7f}"},
+    {"blank", "\\x{9}\\x{20}"},
+    {"cntrl", "\\x{0}-\\x{1f}\\x{7f}"},
+    {"digit", "0-9"},
+    {"graph", "\\x{21}-\\x{7e}"},
+    {"lower", "a-z"},
+    {"print", "\\x{20}-\\x{7e}"},
+    {"punct", "\\x{21}-\\x{2f}\\x{3a}-\\x{40}\\x{5b}-\\x{60}\\x{7b}-\\x{7e}"},
+    {"space", "\\x{9}-\\x{d}\\x{20}"},
+    {"upper", "A-Z"},
+    {"word", "0-9A-Za-z_"},
+    {"xdigit", "0-9A-Fa-f"},
 };
 
 static pennon_status add_items(struct translator *t, struct set *s, const char *items, bool negated)
@@ -565,7 +609,8 @@ static pennon_status add_name(struct translator *t, size_t start)
     if (name.size == 0 || is_digit(name.data[0])) return bad(t, start, "wrong group name");
     for (size_t i = 0; i < name.size;) {
         const uint32_t c = utf8_next(name, &i);
-        if (!char_is_alphanumeric(c) && c != '_' && !(i > 1 && (c == '.' || c == '[' || c == ']'))) return bad(t, start, "wrong group name");
+        if (!char_is_alphanumeric(c) && c != '_' && !(i > 1 && (c == '.' || c == '[' || c == ']')))
+            return bad(t, start, "wrong group name");
     }
     for (size_t i = 0; i < t->names->n; i++) {
         if (bytes_equal(t->names->items[i].name, name)) return bad(t, start, "a group name is there twice");
@@ -652,7 +697,7 @@ static pennon_status read_atom(struct translator *t)
     t->repeated = false;
     t->wraps = 0;
     if (c == '[') return read_class(t, t->out);
-    if (c == '.' ) {
+    if (c == '.') {
         t->at++;
         return put(t, ".");
     }
@@ -697,7 +742,8 @@ static pennon_status read_alternatives(struct translator *t)
 static pennon_status keep_names(struct translator *t)
 {
     size_t at = 0;
-    for (size_t i = 0; i < t->names->n; i++) TRY_RETURN(buf_append(&t->names->text, t->names->items[i].name.data, t->names->items[i].name.size, t->err));
+    for (size_t i = 0; i < t->names->n; i++)
+        TRY_RETURN(buf_append(&t->names->text, t->names->items[i].name.data, t->names->items[i].name.size, t->err));
     for (size_t i = 0; i < t->names->n; i++) {
         t->names->items[i].name.data = t->names->text.data + at;
         at += t->names->items[i].name.size;

@@ -29,10 +29,7 @@ struct moment moment_of(int64_t local_seconds, int32_t nano)
 
 int32_t moment_year_day(const struct moment *m) { return (int32_t)(m->days - civil_days(m->date.year, 1, 1)) + 1; }
 
-int32_t moment_weekday(const struct moment *m)
-{
-    return (int32_t)floor_mod(m->days + 4, 7); /* 1970 began on a Thursday */
-}
+int32_t moment_weekday(const struct moment *m) { return (int32_t)floor_mod(m->days + 4, 7); /* 1970 began on a Thursday */ }
 
 int32_t moment_iso_week(const struct moment *m, int64_t *year)
 {
@@ -80,7 +77,8 @@ static int32_t hour_of(const struct moment *m) { return m->second / 3600; }
 static int32_t hour12_of(const struct moment *m) { return (hour_of(m) + 11) % 12 + 1; }
 
 /* Fields of the date. *known: the letter is one. */
-static pennon_status put_date_field(const struct moment *m, char letter, char pad, struct text_out *out, bool *known, pennon_error *err)
+static pennon_status put_date_field(const struct moment *m, char letter, char pad, struct text_out *out, bool *known,
+                                    pennon_error *err)
 {
     const char zero = pad == 0 ? '0' : pad, blank = pad == 0 ? ' ' : pad;
     const int32_t yday = moment_year_day(m), wday = moment_weekday(m);
@@ -112,7 +110,8 @@ static pennon_status put_date_field(const struct moment *m, char letter, char pa
     }
 }
 
-static pennon_status put_time_field(const struct moment *m, char letter, char pad, struct text_out *out, bool *known, pennon_error *err)
+static pennon_status put_time_field(const struct moment *m, char letter, char pad, struct text_out *out, bool *known,
+                                    pennon_error *err)
 {
     const char zero = pad == 0 ? '0' : pad, blank = pad == 0 ? ' ' : pad;
     *known = true;
@@ -486,7 +485,8 @@ static bool date_of(const struct parsed *p, struct moment *out)
 
 bool moment_parse(struct bytes text, struct bytes format, struct moment *out)
 {
-    struct parsed p = {.text = text, .year = INT64_MIN, .century = -1, .short_year = -1, .hour = -1, .hour12 = -1, .minute = -1, .afternoon = -1};
+    struct parsed p = {
+        .text = text, .year = INT64_MIN, .century = -1, .short_year = -1, .hour = -1, .hour12 = -1, .minute = -1, .afternoon = -1};
     memset(out, 0, sizeof *out);
     if (!read_format(&p, format) || p.at != text.size) return false;
     if (p.has_epoch) {

@@ -77,10 +77,10 @@ static pennon_status write_list(const struct ArrowSchema *s, const char *head, s
 static pennon_status write_time(const struct arrow_type *t, struct buf *out, pennon_error *err)
 {
     static const char *const units[] = {"s", "ms", "\xc2\xb5s", "ns"};
-    const char *name = t->id == ARROW_TIMESTAMP ? "Timestamp"
+    const char *name = t->id == ARROW_TIMESTAMP  ? "Timestamp"
                        : t->id == ARROW_DURATION ? "Duration"
-                       : t->id == ARROW_TIME32 ? "Time32"
-                                               : "Time64";
+                       : t->id == ARROW_TIME32   ? "Time32"
+                                                 : "Time64";
     if (t->id == ARROW_TIMESTAMP && t->timezone[0] != '\0') {
         return buf_printf(out, err, "%s(%s, \"%s\")", name, units[t->unit], t->timezone);
     }
@@ -108,8 +108,7 @@ static pennon_status write_type(const struct ArrowSchema *s, struct buf *out, pe
     case ARROW_DECIMAL32:
     case ARROW_DECIMAL64:
     case ARROW_DECIMAL128:
-    case ARROW_DECIMAL256:
-        return buf_printf(out, err, "Decimal%u(%" PRId32 ", %" PRId32 ")", t.bit_width, t.precision, t.scale);
+    case ARROW_DECIMAL256: return buf_printf(out, err, "Decimal%u(%" PRId32 ", %" PRId32 ")", t.bit_width, t.precision, t.scale);
     case ARROW_TIME32:
     case ARROW_TIME64:
     case ARROW_TIMESTAMP:
@@ -148,7 +147,8 @@ struct reader {
 
 static void skip_blanks(struct reader *r)
 {
-    while (r->at < r->text.size && (r->text.data[r->at] == ' ' || r->text.data[r->at] == '\t' || r->text.data[r->at] == '\n')) r->at++;
+    while (r->at < r->text.size && (r->text.data[r->at] == ' ' || r->text.data[r->at] == '\t' || r->text.data[r->at] == '\n'))
+        r->at++;
 }
 
 static bool take(struct reader *r, char c)
@@ -166,7 +166,8 @@ static struct bytes take_word(struct reader *r)
     const size_t start = r->at;
     while (r->at < r->text.size) {
         const uint8_t c = r->text.data[r->at];
-        if (!(c >= 0x80 || c == '-' || c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'))) break;
+        if (!(c >= 0x80 || c == '-' || c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')))
+            break;
         r->at++;
     }
     return bytes_of(r->text.data + start, r->at - start);
@@ -246,33 +247,46 @@ static bool read_timestamp(struct reader *r, char format[FORMAT_MAX])
     return n > 0 && (unsigned)n < FORMAT_MAX;
 }
 
-/* The format of a type with parameters but no children; 0 = no such name, 1 = read, -1 = its parameters are wrong. */
-static int read_parameters(struct reader *r, struct bytes name, char format[FORMAT_MAX])
+/* Decimal32(p, s) and its like; results as below. */
+static int read_decimal(struct reader *r, struct bytes name, char format[FORMAT_MAX])
 {
     static const struct {
         const char *name;
         int32_t digits, bits;
     } decimals[] = {{"Decimal32", 9, 32}, {"Decimal64", 18, 64}, {"Decimal128", 38, 128}, {"Decimal256", 76, 256}};
     int32_t a, b;
-    char unit;
     for (size_t i = 0; i < ARRAY_LEN(decimals); i++) {
         if (!is_word(name, decimals[i].name)) continue;
         if (!take_number(r, &a) || !take(r, ',') || !take_number(r, &b) || a < 1 || a > decimals[i].digits || b > a) return -1;
         (void)snprintf(format, FORMAT_MAX, decimals[i].bits == 128 ? "d:%d,%d" : "d:%d,%d,%d", a, b, decimals[i].bits);
         return 1;
     }
-    if (is_word(name, "Timestamp")) return read_timestamp(r, format) ? 1 : -1;
-    if (is_word(name, "FixedSizeBinary")) {
-        if (!take_number(r, &a) || a < 0) return -1;
-        (void)snprintf(format, FORMAT_MAX, "w:%d", a);
-        return 1;
-    }
+    return 0;
+}
+
+static int read_time(struct reader *r, struct bytes name, char format[FORMAT_MAX])
+{
     const bool time32 = is_word(name, "Time32"), time64 = is_word(name, "Time64");
+    char unit;
     if (!time32 && !time64 && !is_word(name, "Duration")) return 0;
     if (!take_unit(r, &unit)) return -1;
     if ((time32 && unit != 's' && unit != 'm') || (time64 && unit != 'u' && unit != 'n')) return -1;
     (void)snprintf(format, FORMAT_MAX, time32 || time64 ? "tt%c" : "tD%c", unit);
     return 1;
+}
+
+/* The format of a type with parameters but no children; 0 = no such name, 1 = read, -1 = its parameters are wrong. */
+static int read_parameters(struct reader *r, struct bytes name, char format[FORMAT_MAX])
+{
+    int32_t size;
+    if (is_word(name, "Timestamp")) return read_timestamp(r, format) ? 1 : -1;
+    if (is_word(name, "FixedSizeBinary")) {
+        if (!take_number(r, &size) || size < 0) return -1;
+        (void)snprintf(format, FORMAT_MAX, "w:%d", size);
+        return 1;
+    }
+    const int decimal = read_decimal(r, name, format);
+    return decimal != 0 ? decimal : read_time(r, name, format);
 }
 
 static pennon_status read_type(struct reader *r, const char *name, bool nullable, struct ArrowSchema *out, pennon_error *err);
