@@ -370,7 +370,7 @@ pennon_status array_filter(const struct ArrowSchema *schema, const struct ArrowA
 bool array_equal(const struct ArrowSchema *schema, const struct ArrowArray *a, const struct ArrowArray *b);
 
 /* Total order of row i of `a` and row j of `b`, two deep views of one type: -1, 0, 1. Nulls are greater than all values and equal
- * to each other; floats in IEEE total order with all NaN above infinity and equal, -0.0 equal to 0.0; false < true; texts and bytes by
+ * to each other; floats in IEEE total order (-0.0 below 0.0, NaN above infinity, negative NaN below all); false < true; texts and bytes by
  * byte; decimals by value; lists and structs lexicographically; maps as lists of entries; dictionaries by value. */
 int array_compare(const struct array_view *a, int64_t i, const struct array_view *b, int64_t j);
 
@@ -408,6 +408,10 @@ struct wide wide_from_i64(int64_t v);
 struct wide wide_load(const uint8_t *bytes, size_t width);
 void wide_store(const struct wide *v, uint8_t *bytes, size_t width);
 bool wide_negative(const struct wide *v);
+int wide_compare(const struct wide *a, const struct wide *b);
+struct wide wide_add(const struct wide *a, const struct wide *b); /* modulo 2^256 */
+/* Truncating; `rest` (may be NULL) has the sign of `a`. `b` is not zero; neither is -2^255. */
+struct wide wide_divide(const struct wide *a, const struct wide *b, struct wide *rest);
 /* |v| < 10^digits; digits <= WIDE_MAX_DIGITS. */
 bool wide_fits_digits(const struct wide *v, int32_t digits);
 /* v * 10^n; false when 256 bits do not suffice. */

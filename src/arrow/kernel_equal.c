@@ -4,7 +4,7 @@
  * Equality compares ranges of two views: nulls first, then the values of runs of rows without nulls, which for plain
  * layouts is one memcmp and for lists one comparison of the child ranges. Nothing is counted or allocated on the way down.
  *
- * The order (array_compare) is for sorting: any two rows compare, nulls above values, NaN above infinity. */
+ * The order (array_compare) is for sorting: any two rows compare, nulls above values, floats in IEEE total order. */
 #include "arrow/arrow_internal.h"
 #include "arrow/bitmap.h"
 
@@ -199,12 +199,15 @@ bool array_equal(const struct ArrowSchema *schema, const struct ArrowArray *a, c
 static int order_i64(int64_t a, int64_t b) { return (a > b) - (a < b); }
 static int order_u64(uint64_t a, uint64_t b) { return (a > b) - (a < b); }
 
+/* IEEE total order: as integers whose negative ones count down. */
 static int order_double(double a, double b)
 {
-    bool nan_a = a != a;
-    bool nan_b = b != b;
-    if (nan_a || nan_b) return (int)nan_a - (int)nan_b;
-    return (a > b) - (a < b);
+    int64_t x, y;
+    memcpy(&x, &a, sizeof x);
+    memcpy(&y, &b, sizeof y);
+    x ^= (int64_t)((uint64_t)(x >> 63) >> 1);
+    y ^= (int64_t)((uint64_t)(y >> 63) >> 1);
+    return (x > y) - (x < y);
 }
 
 static int order_bytes(struct bytes a, struct bytes b)

@@ -1,26 +1,36 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
-/* Sorting rows by several columns: a stable merge sort of row numbers.
+/* Sorting rows by several columns, stably.
  *
- * One column of integers up to 64 bits, dates, times, float32 or float64 is sorted by a radix sort over keys of 64 bits whose unsigned order is
- * the order wanted (sign bit flipped; floats turned so that they count up; inverted for descending). Everything else, and further
- * columns, by comparison: runs of 16 by insertion, then merges from one half of the scratch to the other. */
+ * Key by key: rows that are null go to their end; the others get a word of 64 bits whose unsigned order agrees with the order wanted (sign bits flipped,
+ * floats turned so that they count up, the first eight bytes of texts, all inverted for descending) and are sorted by it, with digits where there
+ * are many. Rows of one word are equal where the word is the whole value, and go on with the next key; else a merge sort compares
+ * them by this key and all that follow: runs of 16 by insertion, then merges from one half of the scratch to the other. */
 #include "arrow/arrow_internal.h"
 
 #define INSERTION_RUN 16
+#define RADIX_ROWS 96 /* fewer are sorted by insertion and merging */
 
 struct sort_key {
     struct array_view view;
     unsigned flags;
 };
 
+struct keyed_row {
+    uint64_t word;
+    uint64_t row;
+};
+
 struct sorter {
     const struct sort_key *keys;
     size_t n_keys;
+    size_t first;           /* compare_rows begins with this key */
+    struct keyed_row *rows; /* n, and as many behind them to sort into */
+    uint64_t *scratch;      /* 2 * n */
 };
 
 static int compare_rows(const struct sorter *s, uint64_t i, uint64_t j)
 {
-    for (size_t k = 0; k < s->n_keys; k++) {
+    for (size_t k = s->first; k < s->n_keys; k++) {
         const struct sort_key *key = &s->keys[k];
         bool null_i = array_view_is_null(&key->view, (int64_t)i);
         bool null_j = array_view_is_null(&key->view, (int64_t)j);
@@ -81,86 +91,143 @@ static void merge_sort(const struct sorter *s, uint64_t *rows, uint64_t *scratch
     if (from != rows) memcpy(rows, from, n * sizeof *rows);
 }
 
-/* -------------------------------------------------------------------------------------------------------------- radix */
+/* -------------------------------------------------------------------------------------------------------------- words */
 
-static bool has_word_key(const struct arrow_type *t)
+/* How much of a value its word tells. */
+enum word_kind { WORD_NONE, WORD_PREFIX, WORD_ALL };
+
+static enum word_kind word_kind(const struct arrow_type *t)
 {
-    bool integer = t->id >= ARROW_DATE32 && t->id <= ARROW_INTERVAL_MONTHS;
-    return arrow_id_is_integer(t->id) || arrow_id_is_float(t->id) || integer || t->id == ARROW_DECIMAL32 ||
-           t->id == ARROW_DECIMAL64;
+    bool time = t->id >= ARROW_DATE32 && t->id <= ARROW_INTERVAL_MONTHS;
+    if (arrow_id_is_integer(t->id) || arrow_id_is_float(t->id) || time || t->id == ARROW_BOOL) return WORD_ALL;
+    if (t->id == ARROW_DECIMAL32 || t->id == ARROW_DECIMAL64) return WORD_ALL;
+    if (arrow_id_is_variable(t->id) || t->id == ARROW_FIXED_SIZE_BINARY || t->id == ARROW_DECIMAL128) return WORD_PREFIX;
+    return WORD_NONE;
 }
 
-/* A word whose unsigned order is the order of the value. */
-static uint64_t word_key(const struct array_view *v, int64_t i)
+static uint64_t bytes_word(struct bytes b)
 {
-    uint64_t sign = (uint64_t)1 << 63;
+    uint64_t word = 0;
+    for (size_t i = 0; i < 8; i++) word = word << 8 | (i < b.size ? b.data[i] : 0u);
+    return word;
+}
+
+/* A word whose unsigned order is the order of the value, or of its beginning. */
+static uint64_t word_of(const struct array_view *v, int64_t i)
+{
+    const uint64_t sign = (uint64_t)1 << 63;
+    if (v->type.id == ARROW_BOOL) return array_view_bool(v, i);
+    if (v->type.id == ARROW_UINT64) return (uint64_t)array_view_int(v, i);
+    if (v->type.id == ARROW_DECIMAL128) {
+        const struct wide w = wide_load(array_view_fixed(v, i), 16);
+        return w.word[1] ^ sign;
+    }
     if (arrow_id_is_float(v->type.id)) {
         double d = array_view_double(v, i);
-        uint64_t bits = 0;
-        if (d != d) return UINT64_MAX; /* every NaN is one value, above all others */
-        d += 0.0;                      /* -0.0 becomes 0.0 */
+        uint64_t bits;
         memcpy(&bits, &d, sizeof bits);
         return bits & sign ? ~bits : bits | sign;
     }
-    if (v->type.id == ARROW_UINT64) return (uint64_t)array_view_int(v, i);
+    if (v->type.bit_width == 0 || v->type.id == ARROW_FIXED_SIZE_BINARY) return bytes_word(array_view_bytes(v, i));
     return (uint64_t)array_view_int(v, i) ^ sign;
 }
 
-struct keyed_row {
-    uint64_t key;
-    uint64_t row;
-};
-
-/* Least significant byte first; bytes that are the same in all keys are skipped. The result may lie in either array. */
-static struct keyed_row *radix_sort(struct keyed_row *from, struct keyed_row *to, size_t n)
+/* Least significant byte first; bytes that are the same in all words are skipped. `to` is n rows of scratch. */
+static void radix_sort(struct keyed_row *rows, struct keyed_row *to, size_t n)
 {
+    struct keyed_row *from = rows;
     for (unsigned shift = 0; shift < 64; shift += 8) {
         size_t at[256] = {0};
         size_t sum = 0;
-        for (size_t i = 0; i < n; i++) at[from[i].key >> shift & 255]++;
-        if (n > 0 && at[from[0].key >> shift & 255] == n) continue;
+        for (size_t i = 0; i < n; i++) at[from[i].word >> shift & 255]++;
+        if (at[from[0].word >> shift & 255] == n) continue;
         for (size_t b = 0; b < 256; b++) {
             size_t count = at[b];
             at[b] = sum;
             sum += count;
         }
-        for (size_t i = 0; i < n; i++) to[at[from[i].key >> shift & 255]++] = from[i];
+        for (size_t i = 0; i < n; i++) to[at[from[i].word >> shift & 255]++] = from[i];
         struct keyed_row *swap = from;
         from = to;
         to = swap;
     }
-    return from;
+    if (from != rows) memcpy(rows, from, n * sizeof *rows);
 }
 
-static pennon_status sort_words(const struct sort_key *key, struct mem *mem, uint64_t *indices, pennon_error *err)
+static void insertion_sort(struct keyed_row *rows, size_t n)
 {
-    pennon_status st = PENNON_OK;
-    const struct array_view *v = &key->view;
-    size_t n = (size_t)v->length;
-    size_t valid = 0;
-    size_t nulls = 0;
-    size_t n_valid = n - (size_t)v->null_count;
-    bool nulls_first = (key->flags & ARRAY_SORT_NULLS_FIRST) != 0;
-    uint64_t *null_rows = nulls_first ? indices : indices + n_valid;
-    uint64_t *value_rows = nulls_first ? indices + (n - n_valid) : indices;
-    struct keyed_row *rows = NULL;
-    struct keyed_row *sorted = NULL;
+    for (size_t i = 1; i < n; i++) {
+        const struct keyed_row row = rows[i];
+        size_t j = i;
+        for (; j > 0 && rows[j - 1].word > row.word; j--) rows[j] = rows[j - 1];
+        rows[j] = row;
+    }
+}
 
-    TRY_NEW(rows, mem_calloc(mem, n_valid * 2, sizeof *rows, err));
+/* By comparison, from key `k` on. */
+static void compare_sort(struct sorter *s, struct keyed_row *rows, size_t n, size_t k)
+{
+    s->first = k;
+    for (size_t i = 0; i < n; i++) s->scratch[i] = rows[i].row;
+    merge_sort(s, s->scratch, s->scratch + n, n);
+    for (size_t i = 0; i < n; i++) rows[i].row = s->scratch[i];
+}
+
+/* Nulls of key `k` go to their end, the order is kept otherwise; *values is what remains. `to` is scratch. */
+static struct keyed_row *part_nulls(const struct sort_key *key, struct keyed_row *rows, struct keyed_row *to, size_t n,
+                                    size_t *values)
+{
+    size_t kept = 0, nulls = 0;
     for (size_t i = 0; i < n; i++) {
-        if (array_view_is_null(v, (int64_t)i)) {
-            null_rows[nulls++] = i;
+        if (array_view_is_null(&key->view, (int64_t)rows[i].row)) {
+            to[nulls++] = rows[i];
         } else {
-            uint64_t word = word_key(v, (int64_t)i);
-            rows[valid++] = (struct keyed_row){key->flags & ARRAY_SORT_DESCENDING ? ~word : word, i};
+            rows[kept++] = rows[i];
         }
     }
-    ASSERT(valid == n_valid);
-    sorted = radix_sort(rows, rows + n_valid, n_valid);
-    for (size_t i = 0; i < n_valid; i++) value_rows[i] = sorted[i].row;
-done:
-    mem_free(mem, rows);
-    return st;
+    *values = kept;
+    if (!(key->flags & ARRAY_SORT_NULLS_FIRST)) {
+        memcpy(rows + kept, to, nulls * sizeof *rows);
+        return rows;
+    }
+    memmove(rows + nulls, rows, kept * sizeof *rows);
+    memcpy(rows, to, nulls * sizeof *rows);
+    return rows + nulls;
+}
+
+/* Sort rows[0..n), which the keys before `k` hold equal; `to` is as much scratch. Recurses once a key. */
+static void sort_by_key(struct sorter *s, struct keyed_row *rows, struct keyed_row *to, size_t n, size_t k)
+{
+    if (n < 2 || k == s->n_keys) return;
+    const struct sort_key *key = &s->keys[k];
+    size_t n_values = n;
+    struct keyed_row *values = rows;
+    if (key->view.validity != NULL || key->view.type.layout == LAYOUT_NULL) values = part_nulls(key, rows, to, n, &n_values);
+    /* Nulls are equal. */
+    if (n_values < n) sort_by_key(s, values == rows ? rows + n_values : rows, to, n - n_values, k + 1);
+    const enum word_kind kind = word_kind(&key->view.type);
+    if (kind == WORD_NONE) {
+        compare_sort(s, values, n_values, k);
+        return;
+    }
+    for (size_t i = 0; i < n_values; i++) {
+        const uint64_t word = word_of(&key->view, (int64_t)values[i].row);
+        values[i].word = key->flags & ARRAY_SORT_DESCENDING ? ~word : word;
+    }
+    if (n_values < RADIX_ROWS) {
+        insertion_sort(values, n_values);
+    } else {
+        radix_sort(values, to, n_values);
+    }
+    for (size_t i = 0, end; i < n_values; i = end) {
+        for (end = i + 1; end < n_values && values[end].word == values[i].word; end++) continue;
+        if (end - i < 2) continue;
+        if (kind == WORD_ALL) {
+            sort_by_key(s, values + i, to, end - i, k + 1);
+        } else {
+            compare_sort(s, values + i, end - i, k);
+        }
+    }
 }
 
 pennon_status array_sort(const struct ArrowSchema *const *schemas, const struct ArrowArray *const *keys, const unsigned *flags,
@@ -169,7 +236,7 @@ pennon_status array_sort(const struct ArrowSchema *const *schemas, const struct 
     pennon_status st = PENNON_OK;
     struct arena arena;
     struct sort_key *views = NULL;
-    uint64_t *scratch = NULL;
+    struct sorter s = {.n_keys = n_keys};
     size_t n = n_keys == 0 ? 0 : (size_t)keys[0]->length;
 
     arena_init(&arena, mem);
@@ -180,16 +247,16 @@ pennon_status array_sort(const struct ArrowSchema *const *schemas, const struct 
         views[k].flags = flags[k];
         TRY(array_view_deep(&views[k].view, schemas[k], keys[k], &arena, err));
     }
-    if (n_keys == 1 && has_word_key(&views[0].view.type)) {
-        TRY(sort_words(&views[0], mem, indices, err));
-    } else if (n > 0) {
-        struct sorter s = {views, n_keys};
-        TRY_NEW(scratch, mem_calloc(mem, n, sizeof *scratch, err));
-        for (size_t i = 0; i < n; i++) indices[i] = i;
-        merge_sort(&s, indices, scratch, n);
-    }
+    if (n == 0) goto done;
+    s.keys = views;
+    TRY_NEW(s.rows, mem_calloc(mem, n, 2 * sizeof *s.rows, err));
+    TRY_NEW(s.scratch, mem_calloc(mem, n, 2 * sizeof *s.scratch, err));
+    for (size_t i = 0; i < n; i++) s.rows[i].row = i;
+    sort_by_key(&s, s.rows, s.rows + n, n, 0);
+    for (size_t i = 0; i < n; i++) indices[i] = s.rows[i].row;
 done:
-    mem_free(mem, scratch);
+    mem_free(mem, s.rows);
+    mem_free(mem, s.scratch);
     mem_free(mem, views);
     arena_reset(&arena);
     return st;

@@ -108,6 +108,49 @@ static size_t digits_of(struct wide m, char out[80])
     return n;
 }
 
+int wide_compare(const struct wide *a, const struct wide *b)
+{
+    if (wide_negative(a) != wide_negative(b)) return wide_negative(a) ? -1 : 1;
+    for (size_t i = 4; i-- > 0;) {
+        if (a->word[i] != b->word[i]) return a->word[i] < b->word[i] ? -1 : 1;
+    }
+    return 0;
+}
+
+struct wide wide_add(const struct wide *a, const struct wide *b)
+{
+    struct wide r;
+    uint64_t carry = 0;
+    for (size_t i = 0; i < 4; i++) {
+        const uint64_t sum = a->word[i] + b->word[i];
+        r.word[i] = sum + carry;
+        carry = (sum < a->word[i]) | (r.word[i] < sum);
+    }
+    return r;
+}
+
+struct wide wide_divide(const struct wide *a, const struct wide *b, struct wide *rest)
+{
+    const struct wide from = magnitude(a), by = magnitude(b), minus = negate(&by);
+    struct wide quotient = {0}, left = {0};
+    ASSERT(!is_zero(b));
+    /* A bit at a time: `left` stays below 2 * by, which 256 bits hold. */
+    for (size_t bit = 256; bit-- > 0;) {
+        for (size_t i = 4; i-- > 1;) left.word[i] = left.word[i] << 1 | left.word[i - 1] >> 63;
+        left.word[0] = left.word[0] << 1 | (from.word[bit / 64] >> bit % 64 & 1);
+        bool fits = false;
+        for (size_t i = 4; i-- > 0;) {
+            fits = left.word[i] >= by.word[i];
+            if (left.word[i] != by.word[i]) break;
+        }
+        if (!fits) continue;
+        left = wide_add(&left, &minus);
+        quotient.word[bit / 64] |= (uint64_t)1 << bit % 64;
+    }
+    if (rest) *rest = wide_negative(a) ? negate(&left) : left;
+    return wide_negative(a) != wide_negative(b) ? negate(&quotient) : quotient;
+}
+
 bool wide_fits_digits(const struct wide *v, int32_t digits)
 {
     char text[80];

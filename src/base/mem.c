@@ -273,7 +273,22 @@ static pennon_status charge(struct mem *m, uint64_t n, pennon_error *err)
     return PENNON_OK;
 }
 
-static void *take(struct mem *m, size_t size, size_t align, pennon_error *err)
+/* Fresh pages that will all be written are asked for at once: a fault a page costs more than writing the page. Where the system does not know how, each
+ * page comes at its fault. */
+static void populate(const struct mem *m, void *p, size_t size, size_t align)
+{
+#ifdef MADV_POPULATE_WRITE
+    if (m->allocator.alloc == libc_alloc && has_own_pages(size, align)) (void)madvise(p, size, MADV_POPULATE_WRITE);
+#else
+    UNUSED(m);
+    UNUSED(p);
+    UNUSED(size);
+    UNUSED(align);
+#endif
+}
+
+/* `filled`: all of the bytes will be written. */
+static void *take(struct mem *m, size_t size, size_t align, bool filled, pennon_error *err)
 {
     if (charge(m, size, err) != PENNON_OK) return NULL;
     void *p;
@@ -281,9 +296,13 @@ static void *take(struct mem *m, size_t size, size_t align, pennon_error *err)
         unsigned index;
         size_t whole = class_of(size, &index);
         p = recycle_take(m->root, index, whole);
-        if (!p) p = m->allocator.alloc(m->allocator.ctx, whole, align);
+        if (!p) {
+            p = m->allocator.alloc(m->allocator.ctx, whole, align);
+            if (p && filled) populate(m, p, size, align);
+        }
     } else {
         p = m->allocator.alloc(m->allocator.ctx, size, align);
+        if (p && filled) populate(m, p, size, align);
     }
     if (UNLIKELY(!p)) {
         uncharge(m, NULL, size);
@@ -314,7 +333,7 @@ void *mem_alloc(struct mem *m, size_t size, pennon_error *err)
         (void)error_set(err, PENNON_OVER_BUDGET, "%zu bytes do not fit the memory budget", size);
         return NULL;
     }
-    uint8_t *p = take(m, total, 16, err);
+    uint8_t *p = take(m, total, 16, false, err);
     if (!p) return NULL;
     memcpy(p, &total, sizeof total);
     return p + HEADER;
@@ -416,15 +435,15 @@ void buf_free(struct buf *b)
     b->size = b->cap = 0;
 }
 
-/* Move the bytes to an allocation of exactly `cap`. */
-static pennon_status buf_set_cap(struct buf *b, size_t cap, pennon_error *err)
+/* Move the bytes to an allocation of exactly `cap`, all of which is about to be `filled` or perhaps not. */
+static pennon_status buf_set_cap(struct buf *b, size_t cap, bool filled, pennon_error *err)
 {
     size_t total;
     if (cap > b->max) {
         return error_set(err, PENNON_OVER_BUDGET, "a buffer of %zu bytes is over its limit of %zu", cap, b->max);
     }
     if (size_add_overflows(cap, BUF_SLACK, &total)) return error_set(err, PENNON_OVER_BUDGET, "a buffer of %zu bytes", cap);
-    uint8_t *p = take(b->mem, total, ALIGN, err);
+    uint8_t *p = take(b->mem, total, ALIGN, filled, err);
     if (!p) return err->code;
     if (b->size) memcpy(p, b->data, b->size);
     memset(p + cap, 0, BUF_SLACK);
@@ -436,11 +455,14 @@ static pennon_status buf_set_cap(struct buf *b, size_t cap, pennon_error *err)
     return PENNON_OK;
 }
 
-pennon_status buf_reserve(struct buf *b, size_t cap, pennon_error *err)
+static pennon_status reserve(struct buf *b, size_t cap, bool filled, pennon_error *err)
 {
-    return cap <= b->cap ? PENNON_OK
-                         : buf_set_cap(b, (size_t)round_up(cap, ALIGN) <= b->max ? (size_t)round_up(cap, ALIGN) : cap, err);
+    if (cap <= b->cap) return PENNON_OK;
+    const size_t rounded = (size_t)round_up(cap, ALIGN);
+    return buf_set_cap(b, rounded <= b->max ? rounded : cap, filled, err);
 }
+
+pennon_status buf_reserve(struct buf *b, size_t cap, pennon_error *err) { return reserve(b, cap, true, err); }
 
 pennon_status buf_grow(struct buf *b, size_t extra, pennon_error *err)
 {
@@ -448,7 +470,7 @@ pennon_status buf_grow(struct buf *b, size_t extra, pennon_error *err)
     if (size_add_overflows(b->size, extra, &need)) return error_set(err, PENNON_OVER_BUDGET, "a buffer grows by %zu bytes", extra);
     if (need <= b->cap) return PENNON_OK;
     size_t twice = b->cap > b->max / 2 ? b->max : b->cap * 2;
-    return buf_reserve(b, need > twice ? need : twice, err);
+    return reserve(b, need > twice ? need : twice, need >= twice, err);
 }
 
 pennon_status buf_resize(struct buf *b, size_t size, pennon_error *err)
@@ -538,7 +560,7 @@ struct block *block_new(struct mem *m, size_t size, pennon_error *err)
 {
     struct buf b;
     buf_init(&b, m, BUF_NO_LIMIT);
-    if (buf_set_cap(&b, size, err) != PENNON_OK) return NULL;
+    if (buf_set_cap(&b, size, true, err) != PENNON_OK) return NULL;
     b.size = size;
     struct block *out = block_from_buf(&b, err);
     buf_free(&b);
@@ -547,7 +569,7 @@ struct block *block_new(struct mem *m, size_t size, pennon_error *err)
 
 struct block *block_from_buf(struct buf *b, pennon_error *err)
 {
-    if (!b->data && buf_set_cap(b, 0, err) != PENNON_OK) return NULL;
+    if (!b->data && buf_set_cap(b, 0, true, err) != PENNON_OK) return NULL;
     struct block *out = block_wrap(b->mem, b->data, b->size, b->cap, err);
     if (!out) return NULL;
     b->data = NULL;

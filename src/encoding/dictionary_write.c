@@ -39,9 +39,11 @@ static struct bytes value_bytes(const struct leaf_in *in, uint64_t i)
 
 /* ---- the set ---- */
 
+/* A value with what tells most others from it, so that a lookup seldom reads the bytes. */
 struct value_ref {
-    const struct leaf_in *in;
-    uint64_t i;
+    struct bytes value;
+    uint64_t head; /* its first eight bytes, zeros behind the end */
+    uint64_t hash;
 };
 
 struct value_set {
@@ -65,7 +67,37 @@ static void set_free(struct value_set *s)
     mem_free(s->mem, s->entries);
 }
 
-static uint64_t value_hash(struct bytes v) { return XXH3_64bits(v.data, v.size); }
+static uint64_t value_head(struct bytes v)
+{
+    uint32_t first, last;
+    uint64_t head;
+    if (v.size >= 8) {
+        memcpy(&head, v.data, 8);
+        return head;
+    }
+    if (v.size >= 4) { /* two words that overlap */
+        memcpy(&first, v.data, 4);
+        memcpy(&last, v.data + v.size - 4, 4);
+        return first | (uint64_t)last << 8 * (v.size - 4);
+    }
+    if (v.size == 0) return 0;
+    return v.data[0] | (uint64_t)v.data[v.size / 2] << 8 * (v.size / 2) | (uint64_t)v.data[v.size - 1] << 8 * (v.size - 1);
+}
+
+/* Short values are their head and their size. */
+static uint64_t value_hash(struct bytes v, uint64_t head)
+{
+    if (v.size > 8) return XXH3_64bits(v.data, v.size);
+    uint64_t h = (head ^ v.size) * UINT64_C(0x9E3779B97F4A7C15);
+    h = (h ^ h >> 32) * UINT64_C(0xD6E8FEB86659FD93);
+    return h ^ h >> 32;
+}
+
+static bool value_is(const struct value_ref *ref, struct bytes v, uint64_t head)
+{
+    if (ref->head != head || ref->value.size != v.size) return false;
+    return v.size <= 8 || memcmp(ref->value.data + 8, v.data + 8, v.size - 8) == 0;
+}
 
 static pennon_status set_widen(struct value_set *s, pennon_error *err)
 {
@@ -73,7 +105,7 @@ static pennon_status set_widen(struct value_set *s, pennon_error *err)
     uint64_t *slots = mem_calloc(s->mem, n_slots, sizeof *slots, err);
     if (!slots) return err->code;
     for (size_t e = 0; e < s->n; e++) {
-        const uint64_t hash = value_hash(value_bytes(s->entries[e].in, s->entries[e].i));
+        const uint64_t hash = s->entries[e].hash;
         size_t at = (size_t)hash & (n_slots - 1);
         while (slots[at] != 0) at = (at + 1) & (n_slots - 1);
         slots[at] = (hash & ~UINT64_C(0xFFFFFFFF)) | (e + 1);
@@ -85,17 +117,15 @@ static pennon_status set_widen(struct value_set *s, pennon_error *err)
 }
 
 /* The number of the value; a new one is added when there are fewer than `most`, else *entry = DICTIONARY_NULL. */
-static pennon_status set_find(struct value_set *s, const struct leaf_in *in, uint64_t i, uint64_t most, uint32_t *entry,
-                              pennon_error *err)
+static pennon_status set_find(struct value_set *s, struct bytes value, uint64_t most, uint32_t *entry, pennon_error *err)
 {
-    const struct bytes value = value_bytes(in, i);
-    const uint64_t hash = value_hash(value);
+    const uint64_t head = value_head(value), hash = value_hash(value, head);
     const uint64_t tag = hash & ~UINT64_C(0xFFFFFFFF);
     size_t at = (size_t)hash & (s->n_slots - 1);
     for (; s->slots[at] != 0; at = (at + 1) & (s->n_slots - 1)) {
         if ((s->slots[at] & ~UINT64_C(0xFFFFFFFF)) != tag) continue;
         const uint32_t found = (uint32_t)s->slots[at] - 1;
-        if (!bytes_equal(value_bytes(s->entries[found].in, s->entries[found].i), value)) continue;
+        if (!value_is(&s->entries[found], value, head)) continue;
         *entry = found;
         return PENNON_OK;
     }
@@ -105,7 +135,7 @@ static pennon_status set_find(struct value_set *s, const struct leaf_in *in, uin
     }
     TRY_RETURN(mem_grow(s->mem, &s->entries, &s->cap, s->n, sizeof *s->entries, SIZE_MAX / sizeof *s->entries, err));
     *entry = (uint32_t)s->n;
-    s->entries[s->n++] = (struct value_ref){in, i};
+    s->entries[s->n++] = (struct value_ref){value, head, hash};
     s->slots[at] = tag | s->n;
     return s->n * 2 > s->n_slots ? set_widen(s, err) : PENNON_OK;
 }
@@ -119,13 +149,13 @@ static pennon_status set_items(const struct value_set *s, struct arena *a, const
     uint8_t *bytes = NULL, *offsets = NULL;
     const bool variable = type->kind == LEAF_VARIABLE;
     const size_t width = type->large ? 8 : 4;
-    for (size_t e = 0; e < s->n; e++) size += value_bytes(s->entries[e].in, s->entries[e].i).size;
+    for (size_t e = 0; e < s->n; e++) size += s->entries[e].value.size;
     if (variable && !type->large && size > INT32_MAX) FAIL(PENNON_OVER_BUDGET, "%" PRIu64 " bytes of dictionary items", size);
     *out = (struct leaf_in){.type = type, .n = s->n};
     TRY_NEW(bytes, arena_calloc(a, (size_t)size + 8, 1, err));
     if (variable) TRY_NEW(offsets, arena_alloc(a, (s->n + 1) * width, err));
     for (size_t e = 0; e < s->n; e++) {
-        const struct bytes value = value_bytes(s->entries[e].in, s->entries[e].i);
+        const struct bytes value = s->entries[e].value;
         const uint32_t at32 = (uint32_t)at;
         if (variable) memcpy(offsets + e * width, type->large ? (const void *)&at : (const void *)&at32, width);
         if (type->kind == LEAF_BITS) {
@@ -175,7 +205,7 @@ static pennon_status sample_promises(const struct page_writer *w, const struct l
         const uint64_t n = min_u64(samples / SAMPLE_BLOCKS, (b + 1) * in->n / SAMPLE_BLOCKS - start);
         for (uint64_t i = 0; i < n; i++) {
             uint32_t entry = 0;
-            TRY(set_find(&set, in, start + i, SAMPLE_VALUES, &entry, err));
+            TRY(set_find(&set, value_bytes(in, start + i), SAMPLE_VALUES, &entry, err));
         }
         taken += n;
     }
@@ -201,10 +231,10 @@ static pennon_status values_number(const struct page_writer *w, const struct lea
         const struct bytes value = value_bytes(in, i);
         const size_t before = set->n;
         if (i % CHECK_VALUES == 0) TRY_RETURN(writer_check(w, err));
-        if (i > 0 && bytes_equal(value, previous)) {
-            indices[i] = indices[i - 1]; /* runs need no lookup */
+        if (i > 0 && value.size > 8 && bytes_equal(value, previous)) {
+            indices[i] = indices[i - 1]; /* runs need no lookup; that of a short value costs as little */
         } else {
-            TRY_RETURN(set_find(set, in, i, budget, &indices[i], err));
+            TRY_RETURN(set_find(set, value, budget, &indices[i], err));
             if (indices[i] == DICTIONARY_NULL) return PENNON_OK;
         }
         previous = value;
@@ -339,7 +369,7 @@ static pennon_status items_map(struct value_set *set, const struct leaf_in *item
     for (uint64_t i = 0; i < items->n; i++) {
         map[i] = DICTIONARY_NULL;
         if (item_is_null(dictionary, i)) continue;
-        TRY_RETURN(set_find(set, items, i, capacity, &map[i], err));
+        TRY_RETURN(set_find(set, value_bytes(items, i), capacity, &map[i], err));
         if (map[i] == DICTIONARY_NULL) {
             *fits = false;
             return PENNON_OK;

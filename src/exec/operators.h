@@ -35,7 +35,7 @@ struct aggregate {
     const char *name; /* of the result column; copied */
 };
 /* One row a group, in order of first appearance (one row in all without group columns, also for no input). Group columns come first, under their names; null is a
- * group of its own; NaN are equal, -0.0 and 0.0 are not. Results: counts int64; sums of signed integers int64 (wrapping), of unsigned ones
+ * group of its own; floats are told apart by their bits (NaN of one form are equal, -0.0 and 0.0 are not). Results: counts int64; sums of signed integers int64 (wrapping), of unsigned ones
  * uint64, of floats float64, of decimals a decimal of 10 more digits (at most the type's); avg float64, of decimals a decimal of 4 more digits and
  * 4 more places; min and max the column's type, floats in total order. Null and no rows: sum, avg, min, max are null. INVALID_ARGUMENT of kind
  * TypeMismatch names what cannot be summed or ordered. `in` is moved, on failure too. */

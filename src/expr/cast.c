@@ -139,7 +139,8 @@ static pennon_status row_bytes(const struct cast *k, int64_t row, struct buf *by
         return *good ? buf_append(bytes, b.data, b.size, err) : PENNON_OK;
     }
     if (is_binary(k->to.id)) return buf_append(bytes, array_view_fixed(k->from, row), arrow_type_width(&k->from->type), err);
-    pennon_status st = value_text(k->from, row, bytes, err);
+    pennon_status st =
+        from == ARROW_TIMESTAMP ? timestamp_text(k->from, row, &k->from_zone, bytes, err) : value_text(k->from, row, bytes, err);
     if (st == PENNON_INVALID_ARGUMENT && k->try_cast) {
         *good = false;
         pennon_error_clear(err);
@@ -195,6 +196,7 @@ static pennon_status cast_to_bytes(struct cast *k, struct ArrowArray *out, penno
     int64_t *offsets = NULL;
     int32_t *narrow = NULL;
     buf_init(&bytes, k->c->mem, BUF_NO_LIMIT);
+    TRY(cast_time_prepare(k, err));
     TRY(valid_to_change(k, &valid, err));
     TRY(array_new(&made, 3, 0, k->c->mem, err));
     made.length = k->rows;
@@ -267,7 +269,7 @@ static pennon_status cast_array(const struct cast *k, const struct ArrowSchema *
                                 const struct ArrowSchema *to, struct ArrowArray *out, pennon_error *err)
 {
     struct array_view v;
-    struct cast inner = {.c = k->c, .to_schema = to, .try_cast = k->try_cast, .scratch = k->scratch};
+    struct cast inner = {.c = k->c, .to_schema = to, .try_cast = k->try_cast, .scratch = k->scratch, .zones = k->zones};
     TRY_RETURN(arrow_type_of(to, &inner.to, err));
     TRY_RETURN(array_view_deep(&v, from, array, k->scratch, err));
     return cast_view(&inner, &v, array->length, out, err);
@@ -325,6 +327,31 @@ static pennon_status cast_lists(struct cast *k, struct ArrowArray *out, pennon_e
 done:
     if (middle.release != NULL) arrow_schema_release(&middle);
     if (copy.release != NULL) array_release(&copy);
+    return st;
+}
+
+/* A list of one item a row, the value; of nulls as well, but for dictionaries, whose nulls stay null. */
+static pennon_status cast_to_lists(struct cast *k, struct ArrowArray *out, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    struct ArrowArray made = {.release = NULL}, from = shown(k->from);
+    uint64_t *valid = NULL;
+    bool small = k->to.layout == LAYOUT_LIST32;
+    uint8_t *offsets = NULL;
+    TRY(array_new_for(&made, k->to_schema, k->c->mem, err));
+    made.length = k->rows;
+    if (k->from->type.id == ARROW_DICTIONARY) TRY(words_valid(k->scratch, k->from, k->rows, &valid, err));
+    TRY(array_give_valid(&made, valid, k->rows, err));
+    TRY_NEW(offsets, array_make_buffer(&made, 1, ((size_t)k->rows + 1) * (small ? 4 : 8), err));
+    if (small && k->rows >= INT32_MAX) FAIL(PENNON_INVALID_ARGUMENT, "%" PRId64 " items do not fit 32-bit offsets", k->rows);
+    for (int64_t i = 0; i <= k->rows; i++) {
+        int32_t narrow = (int32_t)i;
+        memcpy(offsets + i * (small ? 4 : 8), small ? (const void *)&narrow : (const void *)&i, small ? sizeof narrow : sizeof i);
+    }
+    TRY(cast_array(k, k->from->schema, &from, k->to_schema->children[0], made.children[0], err));
+    array_move(&made, out);
+done:
+    if (made.release != NULL) array_release(&made);
     return st;
 }
 
@@ -393,7 +420,12 @@ static bool becomes_bytes(const struct arrow_type *from, const struct arrow_type
     if (!arrow_id_is_variable(to->id)) return false;
     if (arrow_id_is_variable(from->id)) return true;
     if (arrow_id_is_text(to->id)) return has_text(from) && from->id != ARROW_FIXED_SIZE_BINARY && from->layout != LAYOUT_FIXED_LIST;
-    return from->id == ARROW_FIXED_SIZE_BINARY || arrow_id_is_integer(from->id);
+    return from->id == ARROW_FIXED_SIZE_BINARY || (arrow_id_is_integer(from->id) && to->id != ARROW_BINARY_VIEW);
+}
+
+static bool becomes_list(const struct arrow_type *from, const struct arrow_type *to)
+{
+    return !is_list(from->layout) && (to->id == ARROW_LIST || to->id == ARROW_LARGE_LIST) && from->id != ARROW_STRUCT;
 }
 
 /* `a` and `b` are of one type with everything below. */
@@ -412,6 +444,7 @@ static pennon_status cast_view(struct cast *k, const struct array_view *from, in
     k->rows = rows;
     if (same_type(from->schema, k->to_schema)) return array_copy_range(k->to_schema, &array, 0, rows, 0, k->c->mem, out, err);
     if (a->id == ARROW_NULL) return array_nulls(k->to_schema, rows, k->c->mem, out, err);
+    if (becomes_list(a, b)) return cast_to_lists(k, out, err);
     if (a->id == ARROW_DICTIONARY) return cast_from_dictionary(k, out, err);
     if (b->id == ARROW_DICTIONARY) return cast_to_dictionary(k, out, err);
     if (becomes_bytes(a, b)) return cast_to_bytes(k, out, err);
@@ -440,6 +473,7 @@ bool cast_possible(const struct ArrowSchema *from, const struct ArrowSchema *to)
     pennon_error_clear(&ignored);
     if (!known) return false;
     if (same_type(from, to) || a.id == ARROW_NULL) return true;
+    if (becomes_list(&a, &b)) return cast_possible(from, to->children[0]);
     if (a.id == ARROW_DICTIONARY) return cast_possible(from->dictionary, to);
     if (b.id == ARROW_DICTIONARY) return cast_possible(from, to->dictionary);
     if (is_list(a.layout) && is_list(b.layout)) {
@@ -459,7 +493,8 @@ pennon_status cast_datum(const struct call *c, const struct datum *in, const str
 {
     pennon_status st = PENNON_OK;
     struct ArrowArray made = {.release = NULL};
-    struct cast k = {.c = c, .to_schema = to, .try_cast = try_cast, .scratch = scratch};
+    struct zone_cache zones = {.arena = scratch};
+    struct cast k = {.c = c, .to_schema = to, .try_cast = try_cast, .scratch = scratch, .zones = &zones};
     TRY(arrow_type_of(to, &k.to, err));
     TRY(cast_view(&k, &in->view, in->scalar ? 1 : rows, &made, err));
     TRY(datum_own(out, to, &made, in->scalar, scratch, err));

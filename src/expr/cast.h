@@ -22,6 +22,7 @@ struct cast {
     int64_t rows;
     int64_t factor, divisor; /* of time units */
     struct zone from_zone, to_zone;
+    struct zone_cache *zones; /* names in texts */
 };
 
 /* The function for two types of plain values; NULL: there is no such cast. */
@@ -52,11 +53,14 @@ struct moment {
     struct bytes zone; /* its name where it is no plain offset */
     int64_t offset;
 };
-bool parse_date(struct bytes text, struct arena *scratch, int64_t *days);
+bool parse_date(struct bytes text, struct zone_cache *zones, int64_t *days);
 bool parse_moment(struct bytes text, struct moment *out);
 /* Seconds since 1970, UTC; a local time is one of `local`. False: the named zone is unknown, or out of range. */
-bool moment_instant(const struct moment *m, const struct zone *local, struct arena *scratch, int64_t *seconds);
+bool moment_instant(const struct moment *m, const struct zone *local, struct zone_cache *zones, int64_t *seconds);
 
+/* A timestamp as text, in its zone. */
+pennon_status timestamp_text(const struct array_view *v, int64_t row, const struct zone *z, struct buf *out,
+                             pennon_error *err) CHECKED;
 /* Text of a float as official writes it: shortest digits that read back. */
 #define FLOAT_TEXT_MAX 64u
 size_t float_text(double v, enum arrow_id id, char out[FLOAT_TEXT_MAX]);

@@ -369,5 +369,7 @@ cast_row_fn cast_number_find(const struct arrow_type *from, const struct arrow_t
         [CLASS_DECIMAL] = {NULL, decimal_to_integer, decimal_to_float, decimal_to_decimal},
     };
     enum number_class a = class_of(from), b = class_of(to);
+    /* Official has no way between decimals and half numbers. */
+    if ((a == CLASS_DECIMAL && to->id == ARROW_FLOAT16) || (b == CLASS_DECIMAL && from->id == ARROW_FLOAT16)) return NULL;
     return a == CLASS_NONE || b == CLASS_NONE ? NULL : table[a][b];
 }

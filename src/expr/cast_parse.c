@@ -95,7 +95,7 @@ static bool parse_float(const struct cast *k, int64_t row, uint8_t *to)
     double v = 0;
     bool sign = t.size > 0 && (t.data[0] == '-' || t.data[0] == '+');
     if (sign) word = bytes_of(t.data + 1, t.size - 1);
-    if (word.size == 0) return false;
+    if (word.size == 0 || word.data[0] == '-' || word.data[0] == '+') return false;
     if (begins(word, "infinity", 8) || begins(word, "inf", 3)) {
         v = __builtin_inf();
     } else if (begins(word, "nan", 3)) {
@@ -177,7 +177,7 @@ static bool parse_signed_date(struct bytes text, int64_t *days)
     return day_of(text.data[0] == '-' ? -year : year, month, day, days);
 }
 
-bool parse_date(struct bytes text, struct arena *scratch, int64_t *days)
+bool parse_date(struct bytes text, struct zone_cache *zones, int64_t *days)
 {
     struct scan s = {text.data, text.data + text.size};
     struct moment m;
@@ -187,7 +187,7 @@ bool parse_date(struct bytes text, struct arena *scratch, int64_t *days)
     if (text.size > 10) {
         int64_t seconds = 0;
         struct zone utc = {.named = false};
-        if (!parse_moment(text, &m) || !moment_instant(&m, &utc, scratch, &seconds)) return false;
+        if (!parse_moment(text, &m) || !moment_instant(&m, &utc, zones, &seconds)) return false;
         *days = floor_div(seconds, DAY);
         return true;
     }
@@ -244,21 +244,13 @@ bool parse_moment(struct bytes text, struct moment *out)
     return out->zone.size > 0;
 }
 
-bool moment_instant(const struct moment *m, const struct zone *local, struct arena *scratch, int64_t *seconds)
+bool moment_instant(const struct moment *m, const struct zone *local, struct zone_cache *zones, int64_t *seconds)
 {
-    struct zone named;
     const struct zone *z = local;
-    pennon_error ignored;
-    bool known = true;
     *seconds = m->days * DAY + m->seconds;
     if (m->has_offset) return true;
-    if (m->zone.size > 0) {
-        pennon_error_init(&ignored);
-        known = zone_find(m->zone, scratch, &named, &ignored) == PENNON_OK;
-        pennon_error_clear(&ignored);
-        if (!known) return false;
-        z = &named;
-    }
+    if (m->zone.size > 0) z = zone_cached(zones, m->zone);
+    if (z == NULL || !zone_local_unique(z, *seconds)) return false;
     *seconds -= zone_offset_local(z, *seconds);
     return true;
 }
@@ -266,7 +258,7 @@ bool moment_instant(const struct moment *m, const struct zone *local, struct are
 static bool parse_date32(const struct cast *k, int64_t row, uint8_t *to)
 {
     int64_t days = 0;
-    return parse_date(array_view_bytes(k->from, row), k->scratch, &days) && store_integer(&k->to, days, to);
+    return parse_date(array_view_bytes(k->from, row), k->zones, &days) && store_integer(&k->to, days, to);
 }
 
 /* Seconds and billionths as units; the leap second counts where the unit is finer than it. */
@@ -282,7 +274,7 @@ static bool parse_timestamp(const struct cast *k, int64_t row, uint8_t *to)
     int64_t seconds = 0, v = 0;
     int64_t units = units_per_second(k->to.unit);
     if (!parse_moment(array_view_bytes(k->from, row), &m)) return false;
-    if (!moment_instant(&m, &k->to_zone, k->scratch, &seconds)) return false;
+    if (!moment_instant(&m, &k->to_zone, k->zones, &seconds)) return false;
     if (units == 1 && m.seconds % 60 == 0 && m.seconds > 0 && m.nanos >= 0) {
         /* A second of 60 cannot be told from the next minute here but by the text: official keeps the second before it. */
         struct bytes text = array_view_bytes(k->from, row);
@@ -299,10 +291,10 @@ static bool parse_date64(const struct cast *k, int64_t row, uint8_t *to)
     struct moment m;
     int64_t days = 0, seconds = 0, v = 0;
     if (text.size > 10) {
-        if (!parse_moment(text, &m) || !moment_instant(&m, &utc, k->scratch, &seconds)) return false;
+        if (!parse_moment(text, &m) || !moment_instant(&m, &utc, k->zones, &seconds)) return false;
         return to_units(seconds, m.nanos, 1000, &v) && store_integer(&k->to, v, to);
     }
-    return parse_date(text, k->scratch, &days) && store_integer(&k->to, days * DAY * 1000, to);
+    return parse_date(text, k->zones, &days) && store_integer(&k->to, days * DAY * 1000, to);
 }
 
 /* Behind a time: a blank and AM or PM. */

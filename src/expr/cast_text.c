@@ -128,35 +128,35 @@ static pennon_status put_clock(int64_t seconds, int64_t nanos, struct buf *out, 
     return put_fraction(nanos, out, err);
 }
 
-static pennon_status put_timestamp(const struct array_view *v, int64_t value, struct buf *out, pennon_error *err)
+pennon_status timestamp_text(const struct array_view *v, int64_t row, const struct zone *z, struct buf *out, pennon_error *err)
 {
-    pennon_status st = PENNON_OK;
-    int64_t units = units_per_second(v->type.unit), instant = floor_div(value, units);
+    int64_t value = array_view_int(v, row), units = units_per_second(v->type.unit), instant = floor_div(value, units), east = 0;
     int64_t nanos = floor_mod(value, units) * (1000000000 / units);
-    struct zone z = {.named = false};
-    struct arena arena;
     bool zoned = v->type.timezone != NULL && v->type.timezone[0] != '\0';
-    int64_t east = 0;
-    arena_init(&arena, out->mem);
     if (instant / DAY < INT64_C(-96000000) || instant / DAY > INT64_C(96000000)) {
         (void)error_set(err, PENNON_INVALID_ARGUMENT, "Cannot cast timestamp %" PRId64 " to string: outside of the calendar",
                         value);
-        st = error_kind(err, "CastFailed");
-        goto done;
+        return error_kind(err, "CastFailed");
     }
-    if (zoned) {
-        TRY(zone_find(bytes_str(v->type.timezone), &arena, &z, err));
-        east = zone_offset(&z, instant);
-    }
-    TRY(put_date(floor_div(instant + east, DAY), out, err));
-    TRY(buf_append_byte(out, 'T', err));
-    TRY(put_clock(floor_mod(instant + east, DAY), nanos, out, err));
-    if (zoned && east == 0) {
-        TRY(buf_append_byte(out, 'Z', err));
-    } else if (zoned) {
-        int minutes = (int)((east < 0 ? -east : east) / 60);
-        TRY(buf_printf(out, err, "%c%02d:%02d", east < 0 ? '-' : '+', minutes / 60, minutes % 60));
-    }
+    if (zoned) east = zone_offset(z, instant);
+    TRY_RETURN(put_date(floor_div(instant + east, DAY), out, err));
+    TRY_RETURN(buf_append_byte(out, 'T', err));
+    TRY_RETURN(put_clock(floor_mod(instant + east, DAY), nanos, out, err));
+    if (!zoned) return PENNON_OK;
+    if (east == 0) return buf_append_byte(out, 'Z', err);
+    int minutes = (int)((east < 0 ? -east : east) / 60);
+    return buf_printf(out, err, "%c%02d:%02d", east < 0 ? '-' : '+', minutes / 60, minutes % 60);
+}
+
+/* With the zone looked up for this one value. */
+static pennon_status put_timestamp(const struct array_view *v, int64_t row, struct buf *out, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    struct zone z = {.named = false};
+    struct arena arena;
+    arena_init(&arena, out->mem);
+    if (v->type.timezone != NULL) TRY(zone_find(bytes_str(v->type.timezone), &arena, &z, err));
+    TRY(timestamp_text(v, row, &z, out, err));
 done:
     arena_reset(&arena);
     return st;
@@ -187,7 +187,7 @@ static pennon_status put_time(const struct array_view *v, int64_t row, struct bu
     case ARROW_TIME32:
     case ARROW_TIME64:
         return put_clock(floor_mod(floor_div(value, units), DAY), floor_mod(value, units) * (1000000000 / units), out, err);
-    case ARROW_TIMESTAMP: return put_timestamp(v, value, out, err);
+    case ARROW_TIMESTAMP: return put_timestamp(v, row, out, err);
     default: return put_duration(v->type.unit, value, out, err);
     }
 }

@@ -44,12 +44,12 @@ static bool has_zone(const struct arrow_type *t) { return t->timezone != NULL &&
 /* A count of seconds whose calendar is known. */
 static bool in_calendar(int64_t seconds) { return seconds > -DAYS_MOST * DAY && seconds < DAYS_MOST * DAY; }
 
-/* A local time in units as the instant, in place. */
+/* A local time in units as the instant, in place. False: there is none, or more than one. */
 static bool from_local(const struct zone *z, int64_t units, int64_t *v)
 {
     int64_t seconds = floor_div(*v, units), shift = 0;
     if (!z->named && z->east == 0) return true;
-    if (!in_calendar(seconds)) return false;
+    if (!in_calendar(seconds) || !zone_local_unique(z, seconds)) return false;
     return !__builtin_mul_overflow(zone_offset_local(z, seconds), units, &shift) && !__builtin_sub_overflow(*v, shift, v);
 }
 
@@ -107,7 +107,15 @@ static bool timestamp_to_time(const struct cast *k, int64_t row, uint8_t *to)
 
 static bool number_to_number(const struct cast *k, int64_t row, uint8_t *to)
 {
-    return store_integer(&k->to, array_view_int(k->from, row), to);
+    int64_t v = array_view_int(k->from, row);
+    if (k->from->type.id == ARROW_UINT64 && v < 0) return false; /* 2^63 and above */
+    return store_integer(&k->to, v, to);
+}
+
+/* An int32 is days, whatever the unit of the date. */
+static bool days_to_date64(const struct cast *k, int64_t row, uint8_t *to)
+{
+    return store_integer(&k->to, array_view_int(k->from, row) * (DAY * 1000), to);
 }
 
 static bool is_time_of_day(enum arrow_id id) { return id == ARROW_TIME32 || id == ARROW_TIME64; }
@@ -127,18 +135,30 @@ static cast_row_fn find_times(enum arrow_id from, enum arrow_id to)
 
 static bool is_temporal(enum arrow_id id) { return id >= ARROW_DATE32 && id <= ARROW_DURATION; }
 
-/* Integers that a date or time may be made of; others are refused, as official does. */
-static bool number_fits(const struct arrow_type *number, enum arrow_id time)
+/* The integers that become each kind, and that each becomes; the others are refused, as official does. */
+static cast_row_fn find_from_number(enum arrow_id number, enum arrow_id time)
 {
-    if (time == ARROW_TIMESTAMP || time == ARROW_DURATION) return true;
-    return number->id == ARROW_INT32 || number->id == ARROW_INT64;
+    bool small = number == ARROW_INT32, large = number == ARROW_INT64;
+    switch (time) {
+    case ARROW_DATE32: return small || large ? number_to_number : NULL;
+    case ARROW_DATE64: return small ? days_to_date64 : large ? number_to_number : NULL;
+    case ARROW_TIME32: return small ? number_to_number : NULL;
+    case ARROW_TIME64: return large ? number_to_number : NULL;
+    default: return number_to_number;
+    }
+}
+
+static cast_row_fn find_to_number(enum arrow_id time, enum arrow_id number)
+{
+    bool any = time == ARROW_TIMESTAMP || time == ARROW_DURATION;
+    bool small = number == ARROW_INT32 && time != ARROW_TIME64;
+    return any || small || number == ARROW_INT64 ? number_to_number : NULL;
 }
 
 cast_row_fn cast_time_find(const struct arrow_type *from, const struct arrow_type *to)
 {
     bool a = is_temporal(from->id), b = is_temporal(to->id);
     if (a && b) return find_times(from->id, to->id);
-    if (a && arrow_id_is_integer(to->id)) return number_fits(to, from->id) ? number_to_number : NULL;
-    if (b && arrow_id_is_integer(from->id)) return number_fits(from, to->id) ? number_to_number : NULL;
-    return NULL;
+    if (a && arrow_id_is_integer(to->id)) return find_to_number(from->id, to->id);
+    return b && arrow_id_is_integer(from->id) ? find_from_number(from->id, to->id) : NULL;
 }

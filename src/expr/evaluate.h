@@ -30,7 +30,7 @@ bool words_none(const uint64_t *words, int64_t rows);
 pennon_status words_valid(struct arena *scratch, const struct array_view *v, int64_t rows, uint64_t **out,
                           pennon_error *err) CHECKED;
 /* The row is null, or refers to a dictionary's value that is null. */
-static inline bool row_is_null(const struct array_view *v, int64_t row)
+static inline bool refers_to_null(const struct array_view *v, int64_t row)
 {
     if (array_view_is_null(v, row)) return true;
     return v->type.id == ARROW_DICTIONARY && v->children != NULL && array_view_is_null(&v->children[0], array_view_int(v, row));

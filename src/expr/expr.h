@@ -30,6 +30,10 @@ pennon_status expr_compile_filter(struct bytes text, const struct ArrowSchema *i
 /* Compile a value: projections, assignments. The whole text is tried as a column's name first. */
 pennon_status expr_compile(struct bytes text, const struct ArrowSchema *input, struct mem *m, struct expr **out,
                            pennon_error *err) CHECKED;
+/* A filter from the bytes of a Substrait ExtendedExpression with one expression over the table's columns (those of `input` but the system columns, by
+ * position). CORRUPT: no such message; NOT_SUPPORTED names the form; INVALID_ARGUMENT as expr_compile_filter. */
+pennon_status expr_compile_substrait(struct bytes message, const struct ArrowSchema *input, struct mem *m, struct expr **out,
+                                     pennon_error *err) CHECKED;
 /* Both filters hold. Takes both, on failure too; either may be NULL (then *out is the other). Columns are those of both. */
 pennon_status expr_and(struct expr *a, struct expr *b, struct expr **out, pennon_error *err) CHECKED;
 void expr_free(struct expr *e); /* NULL is allowed */

@@ -155,6 +155,7 @@ pennon_status gather_put_range(struct gather *g, size_t source, int64_t start, i
 {
     const size_t at = gather_size(g);
     TRY_RETURN(buf_grow(&g->indices, (size_t)n * sizeof(uint64_t), err));
+    if (n == 0) return PENNON_OK; /* there may be no buffer yet */
     uint64_t *to = (uint64_t *)g->indices.data + at;
     for (int64_t k = 0; k < n; k++) to[k] = g->first[source] + (uint64_t)(start + k);
     g->indices.size += (size_t)n * sizeof(uint64_t);

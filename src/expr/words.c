@@ -95,7 +95,7 @@ pennon_status datum_valid(struct arena *scratch, const struct datum *d, int64_t 
 {
     *out = NULL;
     if (!d->scalar) return words_valid(scratch, &d->view, rows, out, err);
-    if (!row_is_null(&d->view, 0)) return PENNON_OK;
+    if (!refers_to_null(&d->view, 0)) return PENNON_OK;
     uint64_t *words = words_new(scratch, rows, err);
     if (words == NULL) return err->code;
     memset(words, 0, word_count(rows) * sizeof *words);

@@ -14,7 +14,9 @@
 
 #define DAY INT64_C(86400)
 #define ZONE_FOLDER "/usr/share/zoneinfo/"
-#define ZONE_FILE_MAX ((size_t)1 << 20)
+#define ZONE_FILE_MAX ((size_t)1 << 16)
+/* Instants far outside of any calendar count as these. */
+#define INSTANT_MOST (INT64_C(1) << 55)
 
 /* ------------------------------------------------------------------------------------------------------------- calendar */
 
@@ -242,22 +244,33 @@ static pennon_status no_zone(struct bytes name, pennon_error *err)
     return error_kind(err, "CastFailed");
 }
 
+/* The file is read into memory of its own; only what is made of it stays in the arena. */
 static pennon_status load_zone(struct bytes name, struct arena *arena, struct zone *out, pennon_error *err)
 {
+    pennon_status st = PENNON_OK;
     char path[sizeof ZONE_FOLDER + 64];
+    struct buf bytes;
+    struct zone_file *file = NULL;
+    FILE *f = NULL;
+    buf_init(&bytes, arena->mem, BUF_NO_LIMIT);
     if (!name_is_harmless(name)) return no_zone(name, err);
     (void)snprintf(path, sizeof path, "%s%.*s", ZONE_FOLDER, (int)name.size, (const char *)name.data); /* checked: it fits */
-    uint8_t *bytes = arena_alloc(arena, 1 << 16, err);
-    out->file = arena_calloc(arena, 1, sizeof *out->file, err);
-    if (bytes == NULL || out->file == NULL) return err->code;
-    FILE *f = fopen(path, "rbe");
+    f = fopen(path, "rbe");
     if (f == NULL) return no_zone(name, err);
-    size_t size = fread(bytes, 1, 1 << 16, f);
-    (void)fclose(f);
-    err->code = PENNON_OK;
-    if (!read_zone(bytes_of(bytes, size), arena, out->file, err)) return err->code != PENNON_OK ? err->code : no_zone(name, err);
+    TRY(buf_resize(&bytes, ZONE_FILE_MAX, err));
+    bytes.size = fread(bytes.data, 1, ZONE_FILE_MAX, f);
+    TRY_NEW(file, arena_calloc(arena, 1, sizeof *file, err));
+    pennon_error_clear(err);
+    if (!read_zone(bytes_of(bytes.data, bytes.size), arena, file, err)) {
+        st = err->code != PENNON_OK ? err->code : no_zone(name, err);
+        goto done;
+    }
     out->named = true;
-    return PENNON_OK;
+    out->file = file;
+done:
+    (void)fclose(f);
+    buf_free(&bytes);
+    return st;
 }
 
 /* ±hh, ±hhmm, ±hh:mm */
@@ -287,10 +300,39 @@ pennon_status zone_find(struct bytes name, struct arena *arena, struct zone *out
     return load_zone(name, arena, out, err);
 }
 
+struct zone_known {
+    struct zone_known *next;
+    struct bytes name;
+    struct zone zone;
+};
+
+const struct zone *zone_cached(struct zone_cache *cache, struct bytes name)
+{
+    struct zone found;
+    struct zone_known *known = cache->first;
+    pennon_error ignored;
+    for (; known != NULL; known = known->next) {
+        if (bytes_equal(known->name, name)) return &known->zone;
+    }
+    pennon_error_init(&ignored);
+    if (zone_find(name, cache->arena, &found, &ignored) == PENNON_OK) {
+        known = arena_calloc(cache->arena, 1, sizeof *known + name.size, &ignored);
+        if (known != NULL) {
+            memcpy(known + 1, name.data, name.size);
+            *known = (struct zone_known){cache->first, bytes_of(known + 1, name.size), found};
+            cache->first = known;
+        }
+    }
+    pennon_error_clear(&ignored);
+    return known != NULL ? &known->zone : NULL;
+}
+
 int64_t zone_offset(const struct zone *z, int64_t instant)
 {
     const struct zone_file *f = z->file;
     if (!z->named) return z->east;
+    if (instant > INSTANT_MOST) instant = INSTANT_MOST;
+    if (instant < -INSTANT_MOST) instant = -INSTANT_MOST;
     if (f->n_times == 0 || instant < f->times[0]) return f->n_times == 0 && f->has_rule ? rule_offset(f, instant) : f->offsets[0];
     if (instant >= f->times[f->n_times - 1] && f->has_rule) return rule_offset(f, instant);
     size_t low = 0, high = f->n_times; /* times[low] <= instant < times[high] */
@@ -308,9 +350,20 @@ int64_t zone_offset(const struct zone *z, int64_t instant)
 int64_t zone_offset_local(const struct zone *z, int64_t local)
 {
     if (!z->named) return z->east;
+    if (local > INSTANT_MOST) local = INSTANT_MOST;
+    if (local < -INSTANT_MOST) local = -INSTANT_MOST;
     /* Around a change the offset of a day before and that of a day after are the candidates. */
     int64_t before = zone_offset(z, local - DAY), after = zone_offset(z, local + DAY);
     if (zone_offset(z, local - before) == before) return before;
     if (zone_offset(z, local - after) == after) return after;
     return before;
+}
+
+bool zone_local_unique(const struct zone *z, int64_t local)
+{
+    if (!z->named) return true;
+    if (local > INSTANT_MOST || local < -INSTANT_MOST) return false;
+    int64_t before = zone_offset(z, local - DAY), after = zone_offset(z, local + DAY);
+    bool by_before = zone_offset(z, local - before) == before, by_after = zone_offset(z, local - after) == after;
+    return before == after ? by_before : by_before != by_after;
 }

@@ -14,10 +14,19 @@ struct zone {
 /* "+02:00", "-0230", "+02", "UTC", or a name of the system's time zone database ("Europe/Berlin"); "" and NULL are UTC. Lives in the arena.
  * INVALID_ARGUMENT: there is no such zone. */
 pennon_status zone_find(struct bytes name, struct arena *arena, struct zone *out, pennon_error *err) CHECKED;
+/* Zones that were found, by name: for names that stand in rows. Lives in its arena. */
+struct zone_cache {
+    struct arena *arena;
+    struct zone_known *first;
+};
+/* NULL: there is no such zone, or no memory for it. */
+const struct zone *zone_cached(struct zone_cache *cache, struct bytes name);
 /* Seconds east of UTC at an instant (seconds since 1970, UTC). */
 int64_t zone_offset(const struct zone *z, int64_t instant);
 /* The same at a local time; where a clock was set back the earlier instant, where it was set forward the time that would have been. */
 int64_t zone_offset_local(const struct zone *z, int64_t local);
+/* There is exactly one instant with this local time. */
+bool zone_local_unique(const struct zone *z, int64_t local);
 
 /* Days since 1970 of a date of the proleptic Gregorian calendar, and back. */
 struct civil {
