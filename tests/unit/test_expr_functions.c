@@ -338,6 +338,8 @@ static void test_expr_functions__kinds_of_errors(void **state)
     expect_kind(w, "st_area(bin)", NULL);
     assert_int_equal(w->err.code, PENNON_NOT_SUPPORTED);
     assert_non_null(strstr(w->err.message, "geo"));
+    expect_kind(w, "digest(s, 'blake3')", NULL);
+    assert_int_equal(w->err.code, PENNON_NOT_SUPPORTED);
     expect_kind(w, "array_length(li, 1, 2)", NULL);
     expect_kind(w, "lower()", NULL);
 }
