@@ -276,6 +276,8 @@ static void test_expr_bind__refused(void **state)
         {"l = [1, i64]", "TypeMismatch", "must be plain literals"},
         {"not (st = 1)", "TypeMismatch", "no comparison of"},
         {"cast(l as date) is null", "TypeMismatch", "no cast of the type"},
+        {"lbin = '{bad'::jsonb", NULL, "at character 8"},
+        {"lbin = s::jsonb", "TypeMismatch", "only texts in quotes"},
         {"cast('x' as int) = 1", "CastFailed", "Cannot cast string 'x'"},
     };
     struct world *w = *state;
@@ -287,7 +289,7 @@ static void test_expr_bind__refused(void **state)
         assert_null(e);
         assert_int_equal(w->err.code, PENNON_INVALID_ARGUMENT);
         if (!strstr(w->err.message, cases[i].message)) fail_msg("%s: %s", cases[i].text, w->err.message);
-        assert_string_equal(w->err.kind, cases[i].kind);
+        if (cases[i].kind) assert_string_equal(w->err.kind, cases[i].kind);
     }
 }
 
