@@ -36,7 +36,8 @@ static uint64_t noise(uint64_t x)
 
 static void report(const char *name, double bytes, int64_t ns, double rows, uint64_t found)
 {
-    printf("%-44s %8.2f GB/s %9.1f M rows/s  %8llu rows\n", name, bytes / (double)ns, rows * 1e3 / (double)ns, (unsigned long long)found);
+    printf("%-44s %8.2f GB/s %9.1f M rows/s  %8llu rows\n", name, bytes / (double)ns, rows * 1e3 / (double)ns,
+           (unsigned long long)found);
 }
 
 static void measure_filter(struct bench *b, const char *name, const char *text)
@@ -127,6 +128,7 @@ int main(void)
                                           "i64 < other",
                                           "i32 > 5 AND i64 > 5 AND f64 > -2.0",
                                           "i32 > 1999999990 AND text LIKE '%needle%'",
+                                          "text LIKE '%needle%x%' AND i32 < 20000000",
                                           "text = 'lance lakehouse'",
                                           "text > 'm'",
                                           "text LIKE 'needle%'",

@@ -17,8 +17,8 @@ enum jsonb_kind { JSONB_NULL, JSONB_STRING, JSONB_NUMBER, JSONB_FALSE, JSONB_TRU
 /* A value inside a document; borrows its bytes. */
 struct jsonb_value {
     enum jsonb_kind kind;
-    uint32_t entry;      /* as stored, of scalars */
-    struct bytes bytes;  /* of strings the text (not checked), of numbers the tagged form, of containers all of it */
+    uint32_t entry;     /* as stored, of scalars */
+    struct bytes bytes; /* of strings the text (not checked), of numbers the tagged form, of containers all of it */
 };
 /* The root of a document. */
 pennon_status jsonb_open(struct bytes document, struct jsonb_value *out, pennon_error *err) CHECKED;
@@ -35,9 +35,11 @@ struct jsonb_walk {
 };
 pennon_status jsonb_walk_begin(const struct jsonb_value *v, struct jsonb_walk *out, pennon_error *err) CHECKED;
 /* *found false at the end. `key` is empty in arrays. */
-pennon_status jsonb_walk_next(struct jsonb_walk *w, struct bytes *key, struct jsonb_value *out, bool *found, pennon_error *err) CHECKED;
+pennon_status jsonb_walk_next(struct jsonb_walk *w, struct bytes *key, struct jsonb_value *out, bool *found,
+                              pennon_error *err) CHECKED;
 /* A field by its exact name, an element by its place; *found false: there is none, or the value is of another kind. */
-pennon_status jsonb_field(const struct jsonb_value *v, struct bytes key, struct jsonb_value *out, bool *found, pennon_error *err) CHECKED;
+pennon_status jsonb_field(const struct jsonb_value *v, struct bytes key, struct jsonb_value *out, bool *found,
+                          pennon_error *err) CHECKED;
 pennon_status jsonb_item(const struct jsonb_value *v, size_t at, struct jsonb_value *out, bool *found, pennon_error *err) CHECKED;
 
 #endif

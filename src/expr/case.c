@@ -31,6 +31,7 @@ static pennon_status part_begin(const struct evaluation *ev, const struct node *
 {
     size_t columns = ev->e->n_columns;
     *p = (struct part){.ev = *ev};
+    p->ev.need = NULL;
     p->ev.rows = (int64_t)words_count(chosen, ev->rows);
     p->ev.loaded = arena_calloc(ev->scratch, columns + 1, sizeof *p->ev.loaded, err);
     p->ev.is_loaded = arena_calloc(ev->scratch, columns + 1, sizeof *p->ev.is_loaded, err);

@@ -248,7 +248,8 @@ static ALWAYS_INLINE bool same_bytes(const uint8_t *a, const uint8_t *b, size_t 
 }
 
 /* Equal to a literal, offsets: the rows of the right size are found by a kernel, then looked at. */
-static void bits_of_equal_texts(const struct text_rows *t, struct bytes literal, uint64_t *out, int64_t start, int64_t end)
+static void bits_of_equal_texts(const struct text_rows *t, struct bytes literal, const uint64_t *need, uint64_t *out, int64_t start,
+                                int64_t end)
 {
     const struct compare_forms *forms = compare_forms_best();
     bool wide = t->layout == LAYOUT_VAR64;
@@ -260,7 +261,7 @@ static void bits_of_equal_texts(const struct text_rows *t, struct bytes literal,
     if (literal.size == 0) return;
     for (int64_t w = start / 64; w * 64 < end; w++) {
         uint64_t yes = 0;
-        for (uint64_t left = out[w]; left != 0; left &= left - 1) {
+        for (uint64_t left = need != NULL ? out[w] & need[w] : out[w]; left != 0; left &= left - 1) {
             int64_t row = w * 64 + __builtin_ctzll(left);
             struct bytes text = text_row(t, row);
             if (same_bytes(text.data, literal.data, literal.size)) yes |= left & -left;
@@ -270,11 +271,15 @@ static void bits_of_equal_texts(const struct text_rows *t, struct bytes literal,
 }
 
 /* Rows [start, end) of texts with a literal. */
-static void bits_of_texts(enum question ask, const struct text_rows *t, struct bytes literal, uint64_t *out, int64_t start,
-                          int64_t end)
+static void bits_of_texts(enum question ask, const struct text_rows *t, struct bytes literal, const uint64_t *need, uint64_t *out,
+                          int64_t start, int64_t end)
 {
     for (int64_t w = start / 64; w * 64 < end; w++) {
         uint64_t word = 0;
+        if (need != NULL && need[w] == 0) {
+            out[w] = 0;
+            continue;
+        }
         int64_t n = end - w * 64 < 64 ? end - w * 64 : 64;
         for (int64_t j = 0; j < n; j++) {
             struct bytes text = text_row(t, w * 64 + j);
@@ -313,9 +318,9 @@ static pennon_status bits_of_bytes(struct evaluation *ev, enum question ask, con
         if (!b->scalar) {
             bits_of_text_pairs(ask, &ta, &tb, out, start, end);
         } else if (by_size) {
-            bits_of_equal_texts(&ta, literal, out, start, end);
+            bits_of_equal_texts(&ta, literal, ev->need, out, start, end);
         } else {
-            bits_of_texts(ask, &ta, literal, out, start, end);
+            bits_of_texts(ask, &ta, literal, ev->need, out, start, end);
         }
     }
     return PENNON_OK;
@@ -347,6 +352,7 @@ struct evaluation evaluation_of_rows(const struct evaluation *ev, int64_t rows)
 {
     struct evaluation other = *ev;
     other.rows = rows;
+    other.need = NULL;
     return other;
 }
 

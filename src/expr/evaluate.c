@@ -179,23 +179,43 @@ bool node_may_fail(const struct node *n)
 
 /* --------------------------------------------------------------------------------------------------------------- truths */
 
-/* Terms are combined as they come; once nothing can change, only those that may fail are still evaluated (and then combined as well:
- * it does not matter any more). */
+/* Rows for which a further term of AND (or OR) can change the answer. */
+static pennon_status undecided_rows(struct evaluation *ev, const struct truth *t, bool conjunction, uint64_t **out,
+                                    pennon_error *err)
+{
+    uint64_t *words = words_new(ev->scratch, ev->rows, err);
+    if (words == NULL) return err->code;
+    for (size_t w = 0, n = word_count(ev->rows); w < n; w++) {
+        uint64_t valid = t->valid != NULL ? t->valid[w] : UINT64_MAX;
+        words[w] = (conjunction ? t->value[w] | ~valid : ~t->value[w]) & (ev->need != NULL ? ev->need[w] : UINT64_MAX);
+    }
+    *out = words;
+    return PENNON_OK;
+}
+
+/* Terms are combined as they come. Once nothing can change, only those that may fail are still evaluated (and combined as well: it does not
+ * matter any more); the others look at the rows alone that can change. */
 static pennon_status truth_of_terms(struct evaluation *ev, const struct node *n, struct truth *out, pennon_error *err)
 {
+    pennon_status st = PENNON_OK;
     bool conjunction = n->kind == NODE_AND;
-    bool decided = false;
+    const uint64_t *need = ev->need;
     ASSERT(n->n >= 1);
-    TRY_RETURN(evaluate_truth(ev, n->children[0], out, err));
+    TRY(evaluate_truth(ev, n->children[0], out, err));
     for (uint32_t i = 1; i < n->n; i++) {
         struct truth term;
-        decided = decided || truth_all(out, !conjunction, ev->rows);
-        if (decided && !node_may_fail(n->children[i])) continue;
-        TRY_RETURN(evaluate_truth(ev, n->children[i], &term, err));
-        TRY_RETURN(conjunction ? truth_and(ev->scratch, out, &term, ev->rows, err)
-                               : truth_or(ev->scratch, out, &term, ev->rows, err));
+        uint64_t *left = NULL;
+        bool may_fail = node_may_fail(n->children[i]);
+        TRY(undecided_rows(ev, out, conjunction, &left, err));
+        if (!may_fail && words_none(left, ev->rows)) continue;
+        ev->need = may_fail ? NULL : left;
+        TRY(evaluate_truth(ev, n->children[i], &term, err));
+        ev->need = need;
+        TRY(conjunction ? truth_and(ev->scratch, out, &term, ev->rows, err) : truth_or(ev->scratch, out, &term, ev->rows, err));
     }
-    return PENNON_OK;
+done:
+    ev->need = need;
+    return st;
 }
 
 /* Both children as datums, then the operator. */
@@ -427,6 +447,32 @@ done:
     return st;
 }
 
+/* Loops that go text by text. */
+static bool is_slow(const struct node *n)
+{
+    if (n->kind == NODE_LIKE) return true;
+    if (n->kind == NODE_IN || n->kind == NODE_COMPARE) {
+        if (n->children[0]->type.layout != LAYOUT_FIXED && n->children[0]->type.id != ARROW_BOOL) return true;
+    }
+    for (uint32_t i = 0; i < n->n; i++) {
+        if (is_slow(n->children[i])) return true;
+    }
+    return false;
+}
+
+/* One term of the filter: `pass` becomes the rows that pass it as well. */
+static pennon_status select_term(struct evaluation *ev, const struct node *term, uint64_t **pass, pennon_error *err)
+{
+    struct truth t;
+    bool may_fail = node_may_fail(term);
+    if (*pass != NULL && !may_fail && words_none(*pass, ev->rows)) return PENNON_OK;
+    ev->need = may_fail ? NULL : *pass;
+    TRY_RETURN(evaluate_truth(ev, term, &t, err));
+    for (size_t w = 0, n = word_count(ev->rows); *pass != NULL && w < n; w++) t.value[w] &= (*pass)[w];
+    *pass = t.value;
+    return PENNON_OK;
+}
+
 pennon_status expr_select(const struct expr *e, const struct call *c, const struct ArrowArray *const *columns, int64_t rows,
                           uint8_t *bits, uint64_t *count, pennon_error *err)
 {
@@ -438,13 +484,12 @@ pennon_status expr_select(const struct expr *e, const struct call *c, const stru
     uint64_t *pass = NULL;
     arena_init(&scratch, c->mem);
     TRY(evaluation_begin(&ev, e, c, columns, rows, &scratch, err));
-    for (uint32_t i = 0; i < terms; i++) {
-        const struct node *term = root->kind == NODE_AND ? root->children[i] : root;
-        struct truth t;
-        if (pass != NULL && words_none(pass, rows) && !node_may_fail(term)) continue;
-        TRY(evaluate_truth(&ev, term, &t, err));
-        for (size_t w = 0, n = word_count(rows); pass != NULL && w < n; w++) t.value[w] &= pass[w];
-        pass = t.value;
+    /* Slow terms come last: they look only at rows that are left. Which fault is met first does not matter much. */
+    for (int slow = 0; slow < 2; slow++) {
+        for (uint32_t i = 0; i < terms; i++) {
+            const struct node *term = root->kind == NODE_AND ? root->children[i] : root;
+            if (is_slow(term) == (slow != 0)) TRY(select_term(&ev, term, &pass, err));
+        }
     }
     words_store(bits, pass, rows);
     *count = words_count(pass, rows);

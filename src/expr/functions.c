@@ -89,16 +89,16 @@ pennon_status function_call(const struct call *c, const struct node *n, const st
     TRY(array_new_for(&array, n->schema, c->mem, err));
     array.length = rows;
     array.null_count = 0;
+    uint64_t *valid = NULL;
+    if (strict) TRY(strict_validity(args, n->n, rows, scratch, &valid, err));
+    if (n->type.id == ARROW_NULL || (rows > 0 && valid != NULL && words_none(valid, rows))) {
+        /* Nothing to compute. */
+        array_release(&array);
+        TRY(array_nulls(n->schema, rows, c->mem, &array, err));
+        goto made;
+    }
     if (strict) {
-        uint64_t *valid = NULL;
-        TRY(strict_validity(args, n->n, rows, scratch, &valid, err));
         TRY(array_give_valid(&array, valid, rows, err));
-        if (array.null_count == rows && rows > 0) {
-            /* Nothing to compute, and literals of the null type need no reading. */
-            array_release(&array);
-            TRY(array_nulls(n->schema, rows, c->mem, &array, err));
-            goto made;
-        }
         r.valid = array.buffers[0];
     }
     TRY(n->fn->run(&r, err));
@@ -378,6 +378,14 @@ static pennon_status bind_bytes(struct bind_call *b, size_t i, pennon_error *err
     }
 }
 
+/* An integer as 64 bits, uint64 without a change of sign. */
+static pennon_status bind_bits(struct bind_call *b, size_t i, pennon_error *err)
+{
+    struct arrow_type t;
+    TRY_RETURN(bind_type(b, i, &t, err));
+    return t.id == ARROW_UINT64 ? bind_as(b, i, "L", err) : bind_integer(b, i, err);
+}
+
 pennon_status bind_rows(struct bind_call *b, const struct row_function *f, pennon_error *err)
 {
     ASSERT(b->n <= ROW_MAX_ARGS);
@@ -386,6 +394,7 @@ pennon_status bind_rows(struct bind_call *b, const struct row_function *f, penno
         case 't': TRY_RETURN(bind_text(b, i, false, err)); break;
         case 'a': TRY_RETURN(bind_text(b, i, true, err)); break;
         case 'b': TRY_RETURN(bind_bytes(b, i, err)); break;
+        case 'u': TRY_RETURN(bind_bits(b, i, err)); break;
         default: TRY_RETURN(bind_integer(b, i, err)); break;
         }
     }
@@ -420,12 +429,12 @@ static struct row_source source_of(const struct datum *d)
     return s;
 }
 
-static void load_row(struct row *row, const struct row_source *sources, int64_t i)
+static void load_row(struct row *row, const struct row_source *sources, bool nulls, int64_t i)
 {
     for (size_t k = 0; k < row->n; k++) {
         const struct datum *d = &row->run->args[k];
         const int64_t at = datum_row(d, i);
-        row->null[k] = row->run->valid == NULL && array_view_is_null(&d->view, at);
+        row->null[k] = nulls && array_view_is_null(&d->view, at);
         if (row->null[k]) {
             row->text[k] = bytes_of(NULL, 0);
             row->integer[k] = 0;
@@ -462,7 +471,7 @@ pennon_status run_rows(struct run_call *r, const struct row_function *f, pennon_
     struct row_source sources[ROW_MAX_ARGS];
     union row_values to = {NULL};
     const enum arrow_id id = r->node->type.id;
-    const bool text = arrow_id_is_variable(id);
+    const bool text = arrow_id_is_variable(id), nulls = (r->node->fn->flags & FUNCTION_STRICT) == 0;
     buf_init(&row.scratch, r->c->mem, BUF_NO_LIMIT);
     buf_init(&row.scratch2, r->c->mem, BUF_NO_LIMIT);
     for (size_t k = 0; k < r->n; k++) sources[k] = source_of(&r->args[k]);
@@ -476,7 +485,7 @@ pennon_status run_rows(struct run_call *r, const struct row_function *f, pennon_
     for (int64_t i = 0; i < r->rows; i++) {
         if (i % ROWS_PER_CHECK == 0) TRY(call_check(r->c, err));
         if (run_valid(r, i)) {
-            load_row(&row, sources, i);
+            load_row(&row, sources, nulls, i);
             row.is_null = false;
             TRY(f->fn(&row, err));
             if (row.is_null) {

@@ -99,7 +99,7 @@ struct row {
 };
 typedef pennon_status (*row_fn)(struct row *row, pennon_error *err);
 
-/* Letters of `args`: t text, a text or what can be printed, b binary or text, i integer. Those past the ones given do not count; the last
+/* Letters of `args`: t text, a text or what can be printed, b binary or text, i integer, u integer whose bits count. Those past the ones given do not count; the last
  * stands for all further ones.
  * Letter of `result`: s text, large where the first argument is; S utf8; B binary; x binary as large as s; i int32, int64 where the first argument is large; I int32;
  * L int64; ? boolean. */

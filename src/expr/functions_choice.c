@@ -76,8 +76,20 @@ static pennon_status bind_nvl(struct bind_call *b, pennon_error *err)
 
 /* ---- nvl2 ---- */
 
+static bool is_number(const struct arrow_type *t)
+{
+    return arrow_id_is_integer(t->id) || arrow_id_is_float(t->id) || arrow_id_is_decimal(t->id);
+}
+
 static pennon_status bind_nvl2(struct bind_call *b, pennon_error *err)
 {
+    struct arrow_type t[2];
+    TRY_RETURN(bind_type(b, 1, &t[0], err));
+    TRY_RETURN(bind_type(b, 2, &t[1], err));
+    if ((arrow_id_is_text(t[0].id) && is_number(&t[1])) || (arrow_id_is_text(t[1].id) && is_number(&t[0]))) {
+        TRY_RETURN(bind_as(b, 1, "u", err));
+        TRY_RETURN(bind_as(b, 2, "u", err));
+    }
     TRY_RETURN(bind_common(b, 1, &b->result, err));
     return b->result != NULL ? PENNON_OK : bind_refuse(b, 2, "of a type that fits argument 2", err);
 }
@@ -99,7 +111,16 @@ static pennon_status run_nvl2(struct run_call *r, pennon_error *err)
 static pennon_status bind_nullif(struct bind_call *b, pennon_error *err)
 {
     const struct ArrowSchema *both = NULL;
-    TRY_RETURN(comparison_type(b->e, b->types[0], b->types[1], &both, err));
+    struct arrow_type t[2];
+    TRY_RETURN(bind_type(b, 0, &t[0], err));
+    TRY_RETURN(bind_type(b, 1, &t[1], err));
+    if (arrow_id_is_text(t[0].id) && is_number(&t[1])) {
+        both = b->types[1];
+    } else if (arrow_id_is_text(t[1].id) && is_number(&t[0])) {
+        both = b->types[0];
+    } else {
+        TRY_RETURN(comparison_type(b->e, b->types[0], b->types[1], &both, err));
+    }
     if (both == NULL) return bind_refuse(b, 1, "comparable with argument 1", err);
     b->types[0] = b->types[1] = b->result = both;
     return PENNON_OK;

@@ -518,6 +518,7 @@ static pennon_status bind_change(struct bind_call *b, pennon_error *err)
 {
     const enum change what = (enum change)b->fn->option;
     size_t list = 0;
+    if (b->n == 1 && strcmp(b->types[0]->format, "n") == 0) return bind_result(b, "n", err);
     switch (what) {
     case LIST_APPEND: TRY_RETURN(bind_list_and_item(b, 0, 1, SIZE_MAX, err)); break;
     case LIST_PREPEND:

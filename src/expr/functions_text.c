@@ -426,7 +426,7 @@ static pennon_status bind_concat(struct bind_call *b, pennon_error *err)
         TRY_RETURN(bind_text(b, i, true, err));
         large = large || bind_is_large(b, i);
     }
-    return bind_result(b, large ? "U" : "u", err);
+    return bind_result(b, large && b->fn->option == 0 ? "U" : "u", err);
 }
 
 static pennon_status put_argument(struct text_out *out, const struct datum *d, const struct text_rows *rows, int64_t i,
@@ -541,8 +541,8 @@ static const struct row_function rows_of[] = {
     [TEXT_STARTS] = {"t", '?', row_starts},
     [TEXT_STRPOS] = {"t", 'i', row_strpos},
     [TEXT_SUBSTR] = {"tii", 's', row_substr},
-    [TEXT_SUBSTR_INDEX] = {"aai", 's', row_substr_index},
-    [TEXT_TO_HEX] = {"i", 'S', row_to_hex},
+    [TEXT_SUBSTR_INDEX] = {"aai", 'S', row_substr_index},
+    [TEXT_TO_HEX] = {"u", 'S', row_to_hex},
     [TEXT_TRANSLATE] = {"a", 's', row_translate},
     [TEXT_UPPER] = {"t", 's', row_upper},
 };
@@ -567,7 +567,7 @@ const struct function functions_text[] = {
     ROWS("character_length", 1, 1, TEXT_LENGTH),
     ROWS("chr", 1, 1, TEXT_CHR),
     {"concat", 1, 255, 0, bind_concat, run_concat, NULL, 0},
-    {"concat_ws", 2, 255, 0, bind_concat, run_concat_ws, NULL, 0},
+    {"concat_ws", 2, 255, 0, bind_concat, run_concat_ws, NULL, 1},
     ROWS("contains", 2, 2, TEXT_CONTAINS),
     ROWS("ends_with", 2, 2, TEXT_ENDS),
     ROWS("find_in_set", 2, 2, TEXT_FIND_IN_SET),

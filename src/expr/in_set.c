@@ -321,7 +321,7 @@ static pennon_status find_words(struct evaluation *ev, const struct in_set *set,
     return PENNON_OK;
 }
 
-static pennon_status find_rows(struct evaluation *ev, const struct in_set *set, const struct array_view *v, const uint64_t *valid,
+static pennon_status find_rows(struct evaluation *ev, const struct in_set *set, const struct array_view *v, const uint64_t *look,
                                uint64_t *out, pennon_error *err)
 {
     struct text_rows texts = {.width = 0};
@@ -329,8 +329,10 @@ static pennon_status find_rows(struct evaluation *ev, const struct in_set *set, 
     for (int64_t row = 0; row < ev->rows; row += 64) {
         int64_t n = ev->rows - row < 64 ? ev->rows - row : 64;
         uint64_t hashes[64], word = 0;
-        uint64_t known = valid != NULL ? valid[row / 64] : UINT64_MAX;
+        uint64_t known = look != NULL ? look[row / 64] : UINT64_MAX;
+        out[row / 64] = 0;
         if (row % ROWS_PER_CHECK == 0) TRY_RETURN(call_check(ev->c, err));
+        if (known == 0) continue;
         for (int64_t j = 0; j < n; j++) {
             hashes[j] = (known >> j & 1) != 0 ? row_hash(set->is_text, &texts, v, row + j) : 0;
             __builtin_prefetch(&set->slots[hashes[j] >> set->shift]);
@@ -348,7 +350,7 @@ static pennon_status find_rows(struct evaluation *ev, const struct in_set *set, 
 static pennon_status find_plain(struct evaluation *ev, const struct in_set *set, const struct array_view *v, struct truth *out,
                                 pennon_error *err)
 {
-    uint64_t *valid = NULL;
+    uint64_t *valid = NULL, *look = NULL;
     uint64_t *value = words_new(ev->scratch, ev->rows, err);
     if (value == NULL) return err->code;
     if (v->type.id == ARROW_NULL || set->kind == SET_EMPTY) {
@@ -356,7 +358,8 @@ static pennon_status find_plain(struct evaluation *ev, const struct in_set *set,
     }
     ASSERT(v->type.id == set->items.type.id);
     TRY_RETURN(words_valid(ev->scratch, v, ev->rows, &valid, err));
-    TRY_RETURN(set->kind == SET_ROWS ? find_rows(ev, set, v, valid, value, err) : find_words(ev, set, v, value, err));
+    TRY_RETURN(words_both(ev->scratch, valid, ev->need, ev->rows, &look, err));
+    TRY_RETURN(set->kind == SET_ROWS ? find_rows(ev, set, v, look, value, err) : find_words(ev, set, v, value, err));
     *out = truth_of_words(value, valid, ev->rows);
     if (set->has_null) {
         /* Not found may be found in the null: only what was found is known. */

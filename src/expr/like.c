@@ -273,10 +273,9 @@ static bool match_text(const struct like_pattern *p, struct bytes text)
 /* Rows of one batch: texts, and a place to fold them in. */
 struct like_rows {
     struct evaluation *ev;
-    const struct array_view *v;
     struct text_rows texts;
-    const uint64_t *valid;
-    uint8_t *folded; /* or NULL */
+    const uint64_t *look; /* rows that are valid and needed; NULL = all */
+    uint8_t *folded;      /* or NULL */
 };
 
 /* Room to fold the longest row. */
@@ -284,7 +283,7 @@ static pennon_status fold_room(struct like_rows *r, int64_t rows, pennon_error *
 {
     size_t most = 0;
     for (int64_t i = 0; i < rows; i++) {
-        if (r->valid != NULL && (r->valid[i / 64] >> (i % 64) & 1) == 0) continue;
+        if (r->look != NULL && (r->look[i / 64] >> (i % 64) & 1) == 0) continue;
         size_t size = text_row(&r->texts, i).size;
         most = size > most ? size : most;
     }
@@ -303,8 +302,12 @@ static pennon_status match_rows(const struct like_rows *r, const struct like_pat
     int64_t rows = r->ev->rows;
     for (int64_t start = 0; start < rows; start += 64) {
         int64_t n = rows - start < 64 ? rows - start : 64;
-        uint64_t word = 0, known = r->valid != NULL ? r->valid[start / 64] : UINT64_MAX;
+        uint64_t word = 0, known = r->look != NULL ? r->look[start / 64] : UINT64_MAX;
         if (start % ROWS_PER_CHECK == 0) TRY_RETURN(call_check(r->ev->c, err));
+        if (known == 0) {
+            out[start / 64] = 0;
+            continue;
+        }
         for (int64_t j = 0; j < n; j++) {
             if ((known >> j & 1) == 0) continue; /* what stands there may be anything, and long */
             word |= (uint64_t)match_text(p, row_text(r, start + j)) << j;
@@ -380,11 +383,18 @@ static pennon_status match_across_rows(const struct like_rows *r, const struct l
     return PENNON_OK;
 }
 
+/* So few rows are asked for that each is better looked at alone. */
+static bool few_rows(const struct like_rows *r)
+{
+    return r->look != NULL && words_count(r->look, r->ev->rows) < (uint64_t)r->ev->rows / 16;
+}
+
 static pennon_status match_constant(struct like_rows *r, const struct like_pattern *p, uint64_t *out, pennon_error *err)
 {
     size_t size = p->bytes.size;
     bool offsets = r->texts.layout == LAYOUT_VAR32 || r->texts.layout == LAYOUT_VAR64;
     if (p->fold) TRY_RETURN(fold_room(r, r->ev->rows, err));
+    if (few_rows(r)) return match_rows(r, p, out, err);
     if (!p->fold && p->kind == LIKE_CONTAINS && offsets && size > 0 && size <= ACROSS_ROWS_MAX)
         return match_across_rows(r, p, out, err);
     if (!p->fold && p->kind == LIKE_BEGINS && size > 0 && size <= 8) return match_beginnings(r, p, out, err);
@@ -405,7 +415,7 @@ static pennon_status match_patterns(struct like_rows *r, bool fold, const struct
     memset(out, 0, word_count(rows) * sizeof *out);
     for (int64_t i = 0; i < rows; i++) {
         if (i % ROWS_PER_CHECK == 0) TRY(call_check(r->ev->c, err));
-        if (r->valid != NULL && (r->valid[i / 64] >> (i % 64) & 1) == 0) continue;
+        if (r->look != NULL && (r->look[i / 64] >> (i % 64) & 1) == 0) continue;
         struct bytes pattern = text_row(&texts, datum_row(patterns, i));
         if (fold) {
             TRY(buf_reserve(&folded, 2 * pattern.size + 4, err));
@@ -424,13 +434,14 @@ done:
 static pennon_status like_plain(struct evaluation *ev, const struct node *n, const struct datum *text, const struct datum *pattern,
                                 struct truth *out, pennon_error *err)
 {
-    uint64_t *valid_text = NULL, *valid_pattern = NULL, *valid = NULL;
+    uint64_t *valid_text = NULL, *valid_pattern = NULL, *valid = NULL, *look = NULL;
     uint64_t *value = words_new(ev->scratch, ev->rows, err);
     if (value == NULL) return err->code;
     TRY_RETURN(datum_valid(ev->scratch, text, ev->rows, &valid_text, err));
     if (pattern != NULL) TRY_RETURN(datum_valid(ev->scratch, pattern, ev->rows, &valid_pattern, err));
     TRY_RETURN(words_both(ev->scratch, valid_text, valid_pattern, ev->rows, &valid, err));
-    struct like_rows r = {.ev = ev, .v = &text->view, .valid = valid, .texts = text_rows_of(&text->view)};
+    TRY_RETURN(words_both(ev->scratch, valid, ev->need, ev->rows, &look, err));
+    struct like_rows r = {.ev = ev, .look = look, .texts = text_rows_of(&text->view)};
     TRY_RETURN(pattern == NULL ? match_constant(&r, n->pattern, value, err) : match_patterns(&r, n->fold, pattern, value, err));
     *out = truth_of_words(value, valid, ev->rows);
     return PENNON_OK;

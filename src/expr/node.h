@@ -130,6 +130,7 @@ struct evaluation {
     const struct ArrowArray *const *columns;
     int64_t rows;
     struct arena *scratch;
+    const uint64_t *need; /* rows whose truth counts, NULL = all: slow loops that cannot meet a fault may leave out the others */
     struct datum *loaded; /* per column: viewed on first use */
     bool *is_loaded;
 };

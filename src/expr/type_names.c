@@ -247,33 +247,46 @@ static bool read_timestamp(struct reader *r, char format[FORMAT_MAX])
     return n > 0 && (unsigned)n < FORMAT_MAX;
 }
 
-/* The format of a type with parameters but no children; 0 = no such name, 1 = read, -1 = its parameters are wrong. */
-static int read_parameters(struct reader *r, struct bytes name, char format[FORMAT_MAX])
+/* Decimal32(p, s) and its like; results as below. */
+static int read_decimal(struct reader *r, struct bytes name, char format[FORMAT_MAX])
 {
     static const struct {
         const char *name;
         int32_t digits, bits;
     } decimals[] = {{"Decimal32", 9, 32}, {"Decimal64", 18, 64}, {"Decimal128", 38, 128}, {"Decimal256", 76, 256}};
     int32_t a, b;
-    char unit;
     for (size_t i = 0; i < ARRAY_LEN(decimals); i++) {
         if (!is_word(name, decimals[i].name)) continue;
         if (!take_number(r, &a) || !take(r, ',') || !take_number(r, &b) || a < 1 || a > decimals[i].digits || b > a) return -1;
         (void)snprintf(format, FORMAT_MAX, decimals[i].bits == 128 ? "d:%d,%d" : "d:%d,%d,%d", a, b, decimals[i].bits);
         return 1;
     }
-    if (is_word(name, "Timestamp")) return read_timestamp(r, format) ? 1 : -1;
-    if (is_word(name, "FixedSizeBinary")) {
-        if (!take_number(r, &a) || a < 0) return -1;
-        (void)snprintf(format, FORMAT_MAX, "w:%d", a);
-        return 1;
-    }
+    return 0;
+}
+
+static int read_time(struct reader *r, struct bytes name, char format[FORMAT_MAX])
+{
     const bool time32 = is_word(name, "Time32"), time64 = is_word(name, "Time64");
+    char unit;
     if (!time32 && !time64 && !is_word(name, "Duration")) return 0;
     if (!take_unit(r, &unit)) return -1;
     if ((time32 && unit != 's' && unit != 'm') || (time64 && unit != 'u' && unit != 'n')) return -1;
     (void)snprintf(format, FORMAT_MAX, time32 || time64 ? "tt%c" : "tD%c", unit);
     return 1;
+}
+
+/* The format of a type with parameters but no children; 0 = no such name, 1 = read, -1 = its parameters are wrong. */
+static int read_parameters(struct reader *r, struct bytes name, char format[FORMAT_MAX])
+{
+    int32_t size;
+    if (is_word(name, "Timestamp")) return read_timestamp(r, format) ? 1 : -1;
+    if (is_word(name, "FixedSizeBinary")) {
+        if (!take_number(r, &size) || size < 0) return -1;
+        (void)snprintf(format, FORMAT_MAX, "w:%d", size);
+        return 1;
+    }
+    const int decimal = read_decimal(r, name, format);
+    return decimal != 0 ? decimal : read_time(r, name, format);
 }
 
 static pennon_status read_type(struct reader *r, const char *name, bool nullable, struct ArrowSchema *out, pennon_error *err);

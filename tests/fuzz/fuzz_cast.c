@@ -5,11 +5,13 @@
 
 #include "expr/node.h"
 
-static const char *const formats[] = {"b", "c", "S", "i", "L", "e", "f", "g", "tdD", "tdm", "tts", "ttn", "tss:", "tsu:UTC", "tsn:+02:00", "d:10,2", "d:38,10", "d:60,5,256", "z", "vu"};
+static const char *const formats[] = {"b",          "c",      "S",       "i",          "L",   "e",    "f",
+                                      "g",          "tdD",    "tdm",     "tts",        "ttn", "tss:", "tsu:UTC",
+                                      "tsn:+02:00", "d:10,2", "d:38,10", "d:60,5,256", "z",   "vu"};
 
-#define MUST(call)                              \
-    do {                                        \
-        if ((call) != PENNON_OK) goto done;     \
+#define MUST(call)                          \
+    do {                                    \
+        if ((call) != PENNON_OK) goto done; \
     } while (0)
 
 struct world {
@@ -45,6 +47,13 @@ static void check_cast(struct world *w, const struct datum *text, const char *fo
     MUST(expr_simple_type(w->e, format, &type, &w->err));
     if (cast_datum(&w->c, text, type, true, &w->scratch, 1, &first, &w->err) != PENNON_OK) abort();
     if (array_view_is_null(&first.view, 0)) goto done;
+    bool is_time = first.view.type.id == ARROW_TIME32 || first.view.type.id == ARROW_TIME64;
+    if (is_time && first.view.array->length == 1) {
+        /* Plain numbers are taken as they are: outside of a day they have no text of their own. */
+        int64_t most = first.view.type.unit == ARROW_SECOND ? 86400 : INT64_C(86400000000000);
+        int64_t value = array_view_int(&first.view, 0);
+        if (value < 0 || value >= most) goto done;
+    }
     if (cast_datum(&w->c, &first, text->view.schema, true, &w->scratch, 1, &written, &w->err) != PENNON_OK) abort();
     if (array_view_is_null(&written.view, 0)) goto done;
     if (cast_datum(&w->c, &written, type, true, &w->scratch, 1, &second, &w->err) != PENNON_OK) abort();

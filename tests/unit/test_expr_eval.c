@@ -918,6 +918,147 @@ static void test_expr_cast__texts_as_official_reads_them(void **state)
     }
 }
 
+/* Terms that are left out, or look only at rows that can change, must not show: AND and OR of terms answer as the terms alone do. */
+static void test_expr_truth__terms_over_texts(void **state)
+{
+    struct fixture *f = *state;
+    for (uint64_t seed = 0; seed < 60; seed++) {
+        enum { ROWS = 300, TERMS = 5 };
+        struct world w;
+        struct gen g = {f->mem, &f->err, seed * 13 + 1, false};
+        struct ArrowArray array;
+        struct node *terms[TERMS];
+        static const char *const formats[] = {"u", "U", "vu"};
+        const char *format = formats[seed % 3];
+        static const char *const patterns[] = {"%a%b%", "a%", "%b", "%ab%"};
+        int alone[TERMS][ROWS], got[ROWS];
+        uint8_t text[64];
+        world_open(&w, f);
+        struct builder *b = builder_new(type_of(&w, format), f->mem, &f->err);
+        for (int i = 0; i < ROWS; i++) {
+            struct bytes t = random_text(&g, like_letters, ARRAY_LEN(like_letters), 6, text);
+            assert_ok(f, gen_below(&g, 9) == 0 ? builder_append_null(b, &f->err) : builder_append_bytes(b, t, &f->err));
+        }
+        assert_ok(f, builder_finish(b, &array, &f->err));
+        builder_free(b);
+        struct node *c = column(&w, type_of(&w, format), &array);
+        gen_array(&g, type_of(&w, "b"), ROWS, false, &array);
+        struct node *flag = column(&w, type_of(&w, "b"), &array);
+        gen_array(&g, type_of(&w, "c"), ROWS, false, &array);
+        struct node *number = column(&w, type_of(&w, "c"), &array);
+        terms[0] = one(&w, NODE_LIKE, 0, c);
+        assert_ok(f, node_like_pattern(w.e, terms[0], bytes_str(patterns[seed % 4]), &f->err));
+        terms[1] = two(&w, NODE_COMPARE, (int)(seed % 6), c, literal_row(&w, c->schema, w.columns[0], gen_below(&g, ROWS)));
+        terms[2] = one(&w, NODE_IN, 0, c);
+        uint64_t take[3] = {gen_below(&g, ROWS), gen_below(&g, ROWS), gen_below(&g, ROWS)};
+        assert_ok(f, array_take(c->schema, w.columns[0], take, 3, f->mem, &array, &f->err));
+        assert_ok(f, node_in_set(w.e, terms[2], c->schema, &array, &f->err));
+        terms[3] = seed % 2 != 0 ? flag : one(&w, NODE_NOT, 0, flag);
+        terms[4] = two(&w, NODE_COMPARE, AST_EQ, number, literal_row(&w, number->schema, w.columns[2], gen_below(&g, ROWS)));
+        for (int t = 0; t < TERMS; t++) answers(&w, terms[t], ROWS, alone[t]);
+        for (int form = 0; form < 6; form++) {
+            /* AND or OR of five; or three of them and the other of the last two, in another order. */
+            bool conjunction = form % 2 == 0;
+            uint32_t n = form < 2 ? TERMS : 4;
+            struct node *root = made(&w, node_new(w.e, conjunction ? NODE_AND : NODE_OR, n, type_of(&w, "b"), &f->err));
+            uint32_t order[TERMS];
+            for (uint32_t t = 0; t < TERMS; t++) order[t] = (t + (uint32_t)seed) % TERMS;
+            for (uint32_t t = 0; t < n; t++) root->children[t] = terms[order[t]];
+            if (n == 4) root->children[3] = two(&w, conjunction ? NODE_OR : NODE_AND, 0, terms[order[3]], terms[order[4]]);
+            if (form >= 4) root = one(&w, NODE_NOT, 0, root);
+            answers(&w, root, ROWS, got);
+            for (int i = 0; i < ROWS; i++) {
+                int inner[2] = {alone[order[3]][i], alone[order[4]][i]};
+                int or_inner = oracle_not(oracle_and(oracle_not(inner[0]), oracle_not(inner[1])));
+                int want = n == 4 ? (conjunction ? or_inner : oracle_and(inner[0], inner[1])) : inner[0];
+                if (n == TERMS) want = conjunction ? oracle_and(inner[0], inner[1]) : or_inner;
+                for (int t = 0; t < 3; t++) {
+                    int term = alone[order[t]][i];
+                    want = conjunction ? oracle_and(want, term) : oracle_not(oracle_and(oracle_not(want), oracle_not(term)));
+                }
+                if (form >= 4) want = oracle_not(want);
+                assert_int_equal(got[i], want);
+            }
+        }
+        world_close(&w);
+    }
+}
+
+/* ---- how often memory is asked for ---- */
+
+static void *counting_alloc(void *ctx, size_t size, size_t align)
+{
+    void *p = NULL;
+    ++*(size_t *)ctx;
+    return posix_memalign(&p, align < sizeof(void *) ? sizeof(void *) : align, size) == 0 ? p : NULL;
+}
+
+static void counting_free(void *ctx, void *ptr, size_t size, size_t align)
+{
+    UNUSED(ctx);
+    UNUSED(size);
+    UNUSED(align);
+    free(ptr);
+}
+
+/* Allocations of one evaluation over so many rows of text and numbers. */
+static size_t allocations(struct fixture *f, int64_t rows)
+{
+    struct world w;
+    struct ArrowArray array, out;
+    size_t count = 0;
+    pennon_allocator allocator = {.alloc = counting_alloc, .free = counting_free, .ctx = &count};
+    struct mem *counted = mem_new(NULL, UINT64_C(1) << 30, &allocator, &f->err);
+    assert_non_null(counted);
+    world_open(&w, f);
+    struct builder *b = builder_new(type_of(&w, "u"), f->mem, &f->err);
+    for (int64_t i = 0; i < rows; i++)
+        assert_ok(f, builder_append_bytes(b, bytes_of("20200000000" + i % 7, (size_t)(i % 4 + 1)), &f->err));
+    assert_ok(f, builder_finish(b, &array, &f->err));
+    builder_free(b);
+    struct node *c = column(&w, type_of(&w, "u"), &array);
+    struct node *n = made(&w, node_new(w.e, NODE_AND, 3, type_of(&w, "b"), &f->err));
+    struct node *number = made(&w, node_cast(w.e, c, type_of(&w, "l"), true, &f->err));
+    n->children[0] = two(&w, NODE_LIKE, 0, c, c);
+    n->children[1] = two(&w, NODE_COMPARE, AST_GE, arith(&w, AST_ADD, "l", number, number), number);
+    n->children[2] = one(&w, NODE_LIKE, 0, c);
+    n->children[2]->fold = true;
+    assert_ok(f, node_like_pattern(w.e, n->children[2], bytes_str("%0%2%"), &f->err));
+    w.e->root = n;
+    w.c.mem = counted;
+    count = 0;
+    assert_ok(f, expr_evaluate(w.e, &w.c, w.columns, rows, &out, &f->err));
+    size_t found = count;
+    array_release(&out);
+    world_close(&w);
+    assert_int_equal(mem_used(counted), 0);
+    mem_release(counted);
+    return found;
+}
+
+static void test_expr_evaluate__allocations_do_not_grow_with_rows(void **state)
+{
+    size_t few = allocations(*state, 20000), many = allocations(*state, 160000);
+    assert_true(few > 0);
+    /* Small pieces of scratch share chunks, large ones do not: the number is bounded, not the same. */
+    assert_in_range(many, few, few + 8);
+}
+
+static void test_expr_evaluate__is_cancelled(void **state)
+{
+    struct fixture *f = *state;
+    struct world w;
+    struct ArrowArray out = {.release = NULL};
+    static const int64_t values[] = {1, 2, 3};
+    world_open(&w, f);
+    struct node *n = numbers(&w, "l", values, 3);
+    w.e->root = two(&w, NODE_COMPARE, AST_LT, n, n);
+    w.c.deadline_ns = 1;
+    assert_int_equal(expr_evaluate(w.e, &w.c, w.columns, 3, &out, &f->err), PENNON_TIMEOUT);
+    pennon_error_clear(&f->err);
+    world_close(&w);
+}
+
 static const struct CMUnitTest tests[] = {
     FIXTURE_TEST(test_expr_compare__flat_types),
     FIXTURE_TEST(test_expr_compare__dictionaries),
@@ -934,6 +1075,9 @@ static const struct CMUnitTest tests[] = {
     FIXTURE_TEST(test_expr_arithmetic__where_faults_count),
     FIXTURE_TEST(test_expr_case__random),
     FIXTURE_TEST(test_expr_cast__texts_as_official_reads_them),
+    FIXTURE_TEST(test_expr_truth__terms_over_texts),
+    FIXTURE_TEST(test_expr_evaluate__allocations_do_not_grow_with_rows),
+    FIXTURE_TEST(test_expr_evaluate__is_cancelled),
 };
 
 int main(void) { return cmocka_run_group_tests(tests, NULL, NULL); }
