@@ -32,6 +32,17 @@ typedef struct pennon_ids {
     const uint64_t *items;
 } pennon_ids;
 
+/* A column that is computed: `sql` over the columns of the table, or, where `sql` is NULL, the column `name` itself. `sql` may be just the name of a
+ * column, whatever its case. */
+typedef struct pennon_expression {
+    const char *name; /* in the result */
+    const char *sql;
+} pennon_expression;
+typedef struct pennon_expressions {
+    size_t n;
+    const pennon_expression *items;
+} pennon_expressions;
+
 /* May a table reach out of itself: base paths and external blobs. What is refused is INVALID_ARGUMENT of kind ExternalPathRefused. */
 enum {
     PENNON_EXTERNAL_SAME_STORE = 0, /* base paths on the table's own store; external blobs in the table and under its base paths */
@@ -105,10 +116,11 @@ enum {
 typedef struct pennon_take_options {
     size_t struct_size;
     const pennon_call *call;
-    const pennon_names *columns; /* NULL = all; as in pennon_scan_options */
+    const pennon_names *columns; /* NULL = all, or none where expressions are given; as in pennon_scan_options */
     bool with_row_id;
     bool with_row_address;
     int32_t blobs;
+    const pennon_expressions *expressions; /* behind `columns`, before the row id; NULL = none */
 } pennon_take_options;
 
 PENNON_EXPORT void pennon_take_options_init(pennon_take_options *options);
@@ -121,6 +133,12 @@ PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_take(pennon_dataset *d
 PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_take_ranges(pennon_dataset *ds, size_t n, const uint64_t (*ranges)[2],
                                                                       const pennon_take_options *options,
                                                                       struct ArrowArrayStream *out, pennon_error *err);
+
+/* `n` different live rows (all, where there are fewer), each choice as likely as any other, in the order of the table. The same seed on the same version
+ * gives the same rows. */
+PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_sample(pennon_dataset *ds, uint64_t n, uint64_t seed,
+                                                                 const pennon_take_options *options, struct ArrowArrayStream *out,
+                                                                 pennon_error *err);
 
 /* ---- listings ---- */
 

@@ -4,10 +4,17 @@
 #define BASE_CALL_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "base/mem.h"
 
 struct pool;
+
+/* What reads of a call add up, where somebody asks. */
+struct call_counters {
+    _Atomic(uint64_t) requests;
+    _Atomic(uint64_t) bytes;
+};
 
 /* Immutable while the operation runs; shared by its tasks. Streams keep one of their own. */
 struct call {
@@ -19,6 +26,7 @@ struct call {
     int32_t durability;
     pennon_progress_fn progress;
     void *progress_ctx;
+    struct call_counters *counters; /* borrowed from whoever runs the call; NULL = nobody counts */
 };
 
 /* Resolve the public part (NULL = defaults). INVALID_ARGUMENT names a bad field. Pair with call_end. */

@@ -6,11 +6,11 @@
 #include "exec/exec.h"
 
 static const char *const system_names[SYSTEM_COUNT] = {
-    "", "_rowid", "_rowaddr", "_rowoffset", "_row_created_at_version", "_row_last_updated_at_version"};
+    "", "_rowid", "_rowaddr", "_rowoffset", "_row_created_at_version", "_row_last_updated_at_version", "_rowplace"};
 
 enum system_column system_column_of(const char *name)
 {
-    for (int i = 1; i < SYSTEM_COUNT; i++) {
+    for (int i = 1; i < SYSTEM_PLACE; i++) {
         if (strcmp(name, system_names[i]) == 0) return (enum system_column)i;
     }
     return SYSTEM_NONE;
@@ -20,11 +20,11 @@ const char *system_column_name(enum system_column s) { return system_names[s]; }
 
 static pennon_status unknown_column(const struct snapshot *s, const char *name, struct mem *m, pennon_error *err)
 {
-    size_t n = s->schema->n_fields + SYSTEM_COUNT - 1;
+    size_t n = s->schema->n_fields + SYSTEM_PLACE - 1;
     const char **names = mem_calloc(m, n, sizeof *names, err);
     if (!names) return err->code;
     for (size_t i = 0; i < s->schema->n_fields; i++) names[i] = s->schema->fields[i]->name;
-    for (size_t i = 1; i < SYSTEM_COUNT; i++) names[s->schema->n_fields + i - 1] = system_names[i];
+    for (size_t i = 1; i < SYSTEM_PLACE; i++) names[s->schema->n_fields + i - 1] = system_names[i];
     const char *near = nearest_name(name, names, n);
     (void)error_set(err, PENNON_INVALID_ARGUMENT, "no column named '%s'%s%s%s", name, near ? "; did you mean '" : "",
                     near ? near : "", near ? "'?" : "");
@@ -81,14 +81,15 @@ static pennon_status add_column(struct column_plan *p, const char *name, enum sy
     return c->name ? PENNON_OK : err->code;
 }
 
-static pennon_status collect(struct column_plan *p, const struct snapshot *s, const char *const *columns, size_t n, bool all,
-                             int32_t *ids, size_t *n_ids, pennon_error *err)
+static pennon_status collect(struct column_plan *p, const struct snapshot *s, const struct column_request *r, int32_t *ids,
+                             size_t *n_ids, pennon_error *err)
 {
-    for (size_t i = 0; all && i < s->schema->n_fields; i++) {
+    const char *const *columns = r->columns;
+    for (size_t i = 0; r->all && i < s->schema->n_fields; i++) {
         TRY_RETURN(add_column(p, s->schema->fields[i]->name, SYSTEM_NONE, err));
         ids[(*n_ids)++] = s->schema->fields[i]->id;
     }
-    for (size_t i = 0; !all && i < n; i++) {
+    for (size_t i = 0; !r->all && i < r->n; i++) {
         if (!columns[i]) return error_set(err, PENNON_INVALID_ARGUMENT, "column name %zu is NULL", i);
         const struct field *f = NULL;
         enum system_column system = schema_find_name(s->schema, columns[i]) ? SYSTEM_NONE : system_column_of(columns[i]);
@@ -97,7 +98,12 @@ static pennon_status collect(struct column_plan *p, const struct snapshot *s, co
             ids[(*n_ids)++] = f->id;
         }
         TRY_RETURN(add_column(p, columns[i], system, err));
+        p->columns[p->n_columns - 1].as_stored = r->as_stored && r->as_stored[i];
     }
+    if (r->row_id && !p->uses[SYSTEM_ROW_ID]) TRY_RETURN(add_column(p, system_names[SYSTEM_ROW_ID], SYSTEM_ROW_ID, err));
+    if (r->row_address && !p->uses[SYSTEM_ROW_ADDRESS])
+        TRY_RETURN(add_column(p, system_names[SYSTEM_ROW_ADDRESS], SYSTEM_ROW_ADDRESS, err));
+    if (r->place) TRY_RETURN(add_column(p, system_names[SYSTEM_PLACE], SYSTEM_PLACE, err));
     return PENNON_OK;
 }
 
@@ -130,7 +136,7 @@ static pennon_status column_schema(const struct column_plan *p, const struct out
         f = f->children[c->path[i]];
         nullable = nullable || f->nullable;
     }
-    TRY_RETURN(field_to_arrow(f, SCHEMA_VIEW_TABLE, p->blobs, p->mem, out, err));
+    TRY_RETURN(field_to_arrow(f, c->as_stored ? SCHEMA_VIEW_FILE : SCHEMA_VIEW_TABLE, p->blobs, p->mem, out, err));
     TRY_RETURN(arrow_schema_set_name(out, c->name, err));
     if (nullable) out->flags |= ARROW_FLAG_NULLABLE;
     return PENNON_OK;
@@ -158,27 +164,24 @@ done:
     return st;
 }
 
-pennon_status column_plan_new(const struct snapshot *s, const char *const *columns, size_t n, bool all, bool with_row_id,
-                              bool with_row_address, enum blob_handling blobs, bool allow_doubled, struct mem *m,
-                              struct column_plan **out, pennon_error *err)
+pennon_status column_plan_make(const struct snapshot *s, const struct column_request *r, struct mem *m, struct column_plan **out,
+                               pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct column_plan *p;
     int32_t *ids = NULL;
-    size_t n_ids = 0, most = (all ? s->schema->n_fields : n) + 2;
+    size_t n_ids = 0, most = (r->all ? s->schema->n_fields : r->n) + 3;
     TRY_NEW(p, mem_calloc(m, 1, sizeof *p, err));
     p->mem = mem_retain(m);
     arena_init(&p->arena, m);
-    p->blobs = blobs;
+    p->blobs = r->blobs;
+    p->with_deleted = r->with_deleted;
     TRY_NEW(p->columns, arena_calloc(&p->arena, most, sizeof *p->columns, err));
     TRY_NEW(ids, mem_calloc(m, most, sizeof *ids, err));
-    TRY(collect(p, s, columns, n, all, ids, &n_ids, err));
-    if (with_row_id && !p->uses[SYSTEM_ROW_ID]) TRY(add_column(p, system_names[SYSTEM_ROW_ID], SYSTEM_ROW_ID, err));
-    if (with_row_address && !p->uses[SYSTEM_ROW_ADDRESS])
-        TRY(add_column(p, system_names[SYSTEM_ROW_ADDRESS], SYSTEM_ROW_ADDRESS, err));
-    if (!allow_doubled) TRY(refuse_doubled(p, err));
+    TRY(collect(p, s, r, ids, &n_ids, err));
+    if (!r->allow_doubled) TRY(refuse_doubled(p, err));
     TRY(schema_project_ids(m, s->schema, ids, n_ids, &p->read, err));
-    TRY(schema_to_arrow(p->read, SCHEMA_VIEW_FILE, blobs, m, &p->read_arrow, err));
+    TRY(schema_to_arrow(p->read, SCHEMA_VIEW_FILE, r->blobs, m, &p->read_arrow, err));
     for (size_t i = 0, id = 0; i < p->n_columns; i++) {
         if (p->columns[i].system == SYSTEM_NONE) TRY(locate(p, ids[id++], &p->columns[i], err));
     }
@@ -189,6 +192,20 @@ done:
     mem_free(m, ids);
     column_plan_free(p);
     return st;
+}
+
+pennon_status column_plan_new(const struct snapshot *s, const char *const *columns, size_t n, bool all, bool with_row_id,
+                              bool with_row_address, enum blob_handling blobs, bool allow_doubled, struct mem *m,
+                              struct column_plan **out, pennon_error *err)
+{
+    const struct column_request r = {.columns = columns,
+                                     .n = n,
+                                     .all = all,
+                                     .row_id = with_row_id,
+                                     .row_address = with_row_address,
+                                     .blobs = blobs,
+                                     .allow_doubled = allow_doubled};
+    return column_plan_make(s, &r, m, out, err);
 }
 
 void column_plan_free(struct column_plan *p)

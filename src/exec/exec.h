@@ -31,6 +31,7 @@ enum system_column {
     SYSTEM_ROW_OFFSET,
     SYSTEM_CREATED_AT,
     SYSTEM_LAST_UPDATED_AT,
+    SYSTEM_PLACE, /* place of the fragment in the snapshot << 32 | physical offset; has no name that may be asked for */
     SYSTEM_COUNT
 };
 /* SYSTEM_NONE when the name is none of them. */
@@ -43,6 +44,7 @@ struct output_column {
     /* Path of child indices from the read schema's top: depth 1 = a whole top-level column. */
     uint32_t path[64];
     uint32_t depth;
+    bool as_stored; /* JSON stays JSONB */
 };
 
 struct column_plan {
@@ -55,8 +57,23 @@ struct column_plan {
     size_t n_columns;
     enum blob_handling blobs;
     bool uses[SYSTEM_COUNT];
-    bool plain; /* the read columns are the result, in this order, nothing to convert */
+    bool plain;        /* the read columns are the result, in this order, nothing to convert */
+    bool with_deleted; /* deleted rows are given too, their _rowid is null */
 };
+struct column_request {
+    const char *const *columns;
+    size_t n;
+    bool all;               /* instead of `columns` */
+    const bool *as_stored;  /* per column: JSON as JSONB; NULL = as text everywhere */
+    bool row_id, row_address; /* appended, unless they are among the columns */
+    bool place;             /* SYSTEM_PLACE, appended as the last */
+    bool with_deleted;
+    bool allow_doubled;
+    enum blob_handling blobs;
+};
+/* INVALID_ARGUMENT: unknown (with the nearest name), doubled. */
+pennon_status column_plan_make(const struct snapshot *s, const struct column_request *r, struct mem *m, struct column_plan **out,
+                               pennon_error *err) CHECKED;
 /* `columns` NULL = all. INVALID_ARGUMENT: unknown (with the nearest name), doubled. */
 pennon_status column_plan_new(const struct snapshot *s, const char *const *columns, size_t n, bool all, bool with_row_id,
                               bool with_row_address, enum blob_handling blobs, bool allow_doubled, struct mem *m,
@@ -68,6 +85,12 @@ void column_plan_free(struct column_plan *p);
 pennon_status fragment_read(const struct call *c, struct file_cache *fc, struct snapshot *s, const struct fragment *f,
                             const struct column_plan *plan, const struct row_range *rows, size_t n, uint64_t first_live,
                             struct ArrowArray *out, pennon_error *err) CHECKED;
+/* The same where the caller knows that none of the rows is deleted. */
+pennon_status fragment_read_live(const struct call *c, struct file_cache *fc, struct snapshot *s, const struct fragment *f,
+                                 const struct column_plan *plan, const struct row_range *rows, size_t n, uint64_t first_live,
+                                 struct ArrowArray *out, pennon_error *err) CHECKED;
+/* JSONB -> text, a new array in `m`. */
+pennon_status json_array_text(struct mem *m, const struct ArrowArray *in, struct ArrowArray *out, pennon_error *err) CHECKED;
 
 /* ---- scan ---- */
 

@@ -278,6 +278,9 @@ static pennon_status fill_system(struct reading *rd, enum system_column which, u
         case SYSTEM_ROW_ADDRESS:
             for (uint64_t k = 0; k < n; k++) to[k] = (uint64_t)rd->f->id << 32 | (start + k);
             break;
+        case SYSTEM_PLACE:
+            for (uint64_t k = 0; k < n; k++) to[k] = (uint64_t)(rd->f - rd->s->fragments) << 32 | (start + k);
+            break;
         case SYSTEM_ROW_OFFSET: {
             uint64_t deleted = dv ? deletion_vector_rank(dv, start) : 0;
             for (uint64_t k = 0; k < n; k++) {
@@ -297,6 +300,29 @@ static pennon_status fill_system(struct reading *rd, enum system_column which, u
     return PENNON_OK;
 }
 
+/* Deleted rows have no id. */
+static pennon_status mark_deleted(struct reading *rd, const struct deletion_vector *dv, struct ArrowArray *ids, pennon_error *err)
+{
+    const size_t bytes = (size_t)bitmap_bytes(rd->count);
+    struct buf part;
+    uint64_t at = 0, live = 0;
+    pennon_status st = PENNON_OK;
+    buf_init(&part, rd->c->mem, BUF_NO_LIMIT);
+    TRY(array_zero_buffer(ids, 0, bytes, err));
+    for (size_t i = 0; i < rd->n; i++) {
+        const uint64_t n = rd->rows[i].end - rd->rows[i].start;
+        part.size = 0;
+        TRY(buf_resize_zero(&part, (size_t)bitmap_bytes(n), err));
+        live += deletion_vector_live_bits(dv, rd->rows[i].start, rd->rows[i].end, part.data);
+        bitmap_copy((uint8_t *)(uintptr_t)ids->buffers[0], at, part.data, 0, n);
+        at += n;
+    }
+    ids->null_count = (int64_t)(rd->count - live);
+done:
+    buf_free(&part);
+    return st;
+}
+
 static pennon_status system_array(struct reading *rd, enum system_column which, uint64_t first_live,
                                   const struct deletion_vector *dv, struct ArrowArray *out, pennon_error *err)
 {
@@ -304,13 +330,13 @@ static pennon_status system_array(struct reading *rd, enum system_column which, 
     out->length = (int64_t)rd->count;
     uint64_t *to = array_make_buffer(out, 1, (size_t)rd->count * 8, err);
     if (!to) return err->code;
+    if (which == SYSTEM_ROW_ID && dv && rd->plan->with_deleted) TRY_RETURN(mark_deleted(rd, dv, out, err));
     return fill_system(rd, which, first_live, dv, to, err);
 }
 
 /* ---- result columns ---- */
 
-/* JSONB -> text, through structs and lists. `f` is the read field. */
-static pennon_status json_array(struct mem *m, struct ArrowArray *in, struct ArrowArray *out, pennon_error *err)
+pennon_status json_array_text(struct mem *m, const struct ArrowArray *in, struct ArrowArray *out, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct buf text, offsets;
@@ -320,6 +346,7 @@ static pennon_status json_array(struct mem *m, struct ArrowArray *in, struct Arr
     int32_t end = 0;
     const uint8_t *valid = in->null_count ? in->buffers[0] : NULL, *data = in->buffers[2];
     const int64_t *from = in->buffers[1];
+    ASSERT(in->offset == 0);
     TRY(buf_append(&offsets, &end, sizeof end, err));
     for (int64_t i = 0; i < in->length; i++) {
         if (!valid || bit_get(valid, (uint64_t)i)) {
@@ -350,11 +377,12 @@ done:
     return st;
 }
 
+/* JSONB -> text, through structs and lists. `f` is the read field. */
 static pennon_status convert_json(const struct field *f, struct mem *m, struct ArrowArray *array, pennon_error *err)
 {
     if (strcmp(f->logical_type, "json") == 0) {
         struct ArrowArray text = {0};
-        TRY_RETURN(json_array(m, array, &text, err));
+        TRY_RETURN(json_array_text(m, array, &text, err));
         array_release(array);
         array_move(&text, array);
         return PENNON_OK;
@@ -410,7 +438,7 @@ static pennon_status take_column(struct reading *rd, const struct output_column 
         array_move(at, out);
     }
     for (uint32_t i = 0; i + 1 < col->depth; i++) TRY_RETURN(mask_nulls(chain[i], out, rd->c->mem, err));
-    return convert_json(f, rd->c->mem, out, err);
+    return col->as_stored ? PENNON_OK : convert_json(f, rd->c->mem, out, err);
 }
 
 /* Does a later result column need the same read column? */
@@ -499,20 +527,21 @@ static bool reads_blobs(const struct column_plan *p)
     return false;
 }
 
-pennon_status fragment_read(const struct call *c, struct file_cache *fc, struct snapshot *s, const struct fragment *f,
-                            const struct column_plan *plan, const struct row_range *rows, size_t n, uint64_t first_live,
-                            struct ArrowArray *out, pennon_error *err)
+static pennon_status read_rows(const struct call *c, struct file_cache *fc, struct snapshot *s, const struct fragment *f,
+                               const struct column_plan *plan, const struct row_range *rows, size_t n, uint64_t first_live,
+                               bool all_live, struct ArrowArray *out, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct reading rd = {.c = c, .s = s, .f = f, .plan = plan, .rows = rows, .n = n};
     struct ArrowArray columns = {0};
     struct deletion_vector *dv = NULL;
     struct row_range *live = NULL;
-    bool early;
+    bool early, drop;
     out->release = NULL;
     for (size_t i = 0; i < n; i++) rd.count += rows[i].end - rows[i].start;
-    TRY(fragment_deletions(c, s, f, &dv, err));
-    early = dv && reads_blobs(plan);
+    if (!all_live || plan->uses[SYSTEM_ROW_OFFSET]) TRY(fragment_deletions(c, s, f, &dv, err));
+    drop = dv && !all_live && !plan->with_deleted;
+    early = drop && reads_blobs(plan);
     if (early) TRY(only_live(&rd, dv, &live, err));
     if (plan->plain) {
         TRY(read_columns(&rd, fc, out, err));
@@ -520,11 +549,25 @@ pennon_status fragment_read(const struct call *c, struct file_cache *fc, struct 
         if (plan->read->n_fields) TRY(read_columns(&rd, fc, &columns, err));
         TRY(arrange(&rd, &columns, first_live, dv, out, err));
     }
-    if (dv && !early) TRY(drop_deleted(&rd, dv, out, err));
+    if (drop && !early) TRY(drop_deleted(&rd, dv, out, err));
 done:
     mem_free(c->mem, live);
     array_release(&columns);
     deletion_vector_release(dv);
     if (st != PENNON_OK) array_release(out);
     return st;
+}
+
+pennon_status fragment_read(const struct call *c, struct file_cache *fc, struct snapshot *s, const struct fragment *f,
+                            const struct column_plan *plan, const struct row_range *rows, size_t n, uint64_t first_live,
+                            struct ArrowArray *out, pennon_error *err)
+{
+    return read_rows(c, fc, s, f, plan, rows, n, first_live, false, out, err);
+}
+
+pennon_status fragment_read_live(const struct call *c, struct file_cache *fc, struct snapshot *s, const struct fragment *f,
+                                 const struct column_plan *plan, const struct row_range *rows, size_t n, uint64_t first_live,
+                                 struct ArrowArray *out, pennon_error *err)
+{
+    return read_rows(c, fc, s, f, plan, rows, n, first_live, true, out, err);
 }

@@ -106,7 +106,7 @@ static pennon_status group_rows(struct taking *t, pennon_error *err)
             TRY(mem_grow(t->c->mem, &t->groups, &t->cap_groups, t->n_groups, sizeof *t->groups, SIZE_MAX / 256, err));
             t->groups[t->n_groups++] = (struct group){.fragment = f, .rows = t->ranges + n_ranges, .first = row};
         }
-        if (offset >= physical || (dv && deletion_vector_contains(dv, offset))) continue;
+        if (offset >= physical || (dv && !t->plan->with_deleted && deletion_vector_contains(dv, offset))) continue;
         if (place != last) {
             struct group *g = &t->groups[t->n_groups - 1];
             if (g->n_rows && g->rows[g->n_rows - 1].end == offset) {
@@ -134,6 +134,9 @@ static pennon_status read_group(void *arg, size_t i, pennon_error *err)
     TRY_RETURN(call_check(t->c, err));
     ASSERT(g->fragment >= t->s->fragments && g->fragment < t->s->fragments + t->s->n_fragments);
     uint64_t first_live = t->starts ? t->starts[g->fragment - t->s->fragments] : 0;
+    /* Deleted rows are left out already, or are wanted. */
+    if (!t->plan->with_deleted)
+        return fragment_read_live(t->c, t->fc, t->s, g->fragment, t->plan, g->rows, g->n_rows, first_live, &g->batch, err);
     return fragment_read(t->c, t->fc, t->s, g->fragment, t->plan, g->rows, g->n_rows, first_live, &g->batch, err);
 }
 

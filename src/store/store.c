@@ -162,6 +162,10 @@ pennon_status store_read_begin(const struct call *c, pennon_store *s, const char
     atomic_fetch_add_explicit(&s->requests, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&s->ranges, n, memory_order_relaxed);
     atomic_fetch_add_explicit(&s->bytes_read, bytes, memory_order_relaxed);
+    if (c->counters) {
+        atomic_fetch_add_explicit(&c->counters->requests, n, memory_order_relaxed);
+        atomic_fetch_add_explicit(&c->counters->bytes, bytes, memory_order_relaxed);
+    }
     pennon_status st = at_path(s, s->vtable.read_start(s->self, path, n, ranges, read_done, r, err), path, err);
     if (st != PENNON_OK) {
         read_free(r);
