@@ -79,6 +79,8 @@ pennon_status column_plan_new(const struct snapshot *s, const char *const *colum
                               bool with_row_address, enum blob_handling blobs, bool allow_doubled, struct mem *m,
                               struct column_plan **out, pennon_error *err) CHECKED;
 void column_plan_free(struct column_plan *p);
+/* Are bytes of blobs read, which lie elsewhere? */
+bool column_plan_reads_blobs(const struct column_plan *p);
 
 /* Rows of one fragment, by sorted physical ranges that do not overlap; deleted ones are left out. `out` has the plan's Arrow schema. `first_live` is
  * the number of live rows in the fragments before (for _rowoffset). */
@@ -94,18 +96,20 @@ pennon_status json_array_text(struct mem *m, const struct ArrowArray *in, struct
 
 /* ---- scan ---- */
 
+struct scan_plan;     /* exec/plan.h */
+struct scan_counters; /* exec/plan.h */
 struct scan_spec {
     uint64_t limit; /* UINT64_MAX = none */
     uint64_t offset;
     uint64_t batch_rows;  /* at most */
     uint64_t batch_bytes; /* fewer rows are read at once where they are larger than this, about; UINT64_MAX = never */
     uint32_t readahead;
-    bool ordered;
     const struct fragment *const *fragments; /* copied */
     size_t n_fragments;
+    struct scan_counters *counters; /* borrowed, must outlive the stream; NULL = nobody counts */
 };
 /* A stream over the fragments. Takes `plan`, also on failure. Retains the snapshot and the cache; copies the call. */
-pennon_status scan_open(const struct call *c, struct snapshot *s, struct file_cache *fc, struct column_plan *plan,
+pennon_status scan_open(const struct call *c, struct snapshot *s, struct file_cache *fc, struct scan_plan *plan,
                         const struct scan_spec *spec, struct ArrowArrayStream *out, pennon_error *err) CHECKED;
 
 /* ---- take ---- */

@@ -345,11 +345,11 @@ pennon_status json_array_text(struct mem *m, const struct ArrowArray *in, struct
     out->release = NULL;
     int32_t end = 0;
     const uint8_t *valid = in->null_count ? in->buffers[0] : NULL, *data = in->buffers[2];
-    const int64_t *from = in->buffers[1];
-    ASSERT(in->offset == 0);
+    const int64_t *from = (const int64_t *)in->buffers[1] + in->offset;
+    const uint64_t first = (uint64_t)in->offset;
     TRY(buf_append(&offsets, &end, sizeof end, err));
     for (int64_t i = 0; i < in->length; i++) {
-        if (!valid || bit_get(valid, (uint64_t)i)) {
+        if (!valid || bit_get(valid, first + (uint64_t)i)) {
             st = jsonb_to_text(bytes_of(data + from[i], (size_t)(from[i + 1] - from[i])), &text, err);
             if (st == PENNON_OVER_BUDGET && text.size > INT32_MAX / 2) {
                 (void)error_set(err, PENNON_INVALID_ARGUMENT, "a batch has more than 2 GiB of JSON text; ask for fewer rows");
@@ -366,7 +366,7 @@ pennon_status json_array_text(struct mem *m, const struct ArrowArray *in, struct
     if (valid) {
         uint8_t *bits;
         TRY_NEW(bits, array_make_buffer(out, 0, (size_t)bitmap_bytes((uint64_t)in->length), err));
-        memcpy(bits, valid, (size_t)bitmap_bytes((uint64_t)in->length));
+        bitmap_copy(bits, 0, valid, first, (uint64_t)in->length);
     }
     array_give_buf(out, 1, &offsets);
     array_give_buf(out, 2, &text);
@@ -518,7 +518,7 @@ static pennon_status only_live(struct reading *rd, const struct deletion_vector 
     return PENNON_OK;
 }
 
-static bool reads_blobs(const struct column_plan *p)
+bool column_plan_reads_blobs(const struct column_plan *p)
 {
     if (p->blobs != BLOB_AS_BYTES) return false;
     for (size_t i = 0; i < p->read->n_fields; i++) {
@@ -541,7 +541,7 @@ static pennon_status read_rows(const struct call *c, struct file_cache *fc, stru
     for (size_t i = 0; i < n; i++) rd.count += rows[i].end - rows[i].start;
     if (!all_live || plan->uses[SYSTEM_ROW_OFFSET]) TRY(fragment_deletions(c, s, f, &dv, err));
     drop = dv && !all_live && !plan->with_deleted;
-    early = drop && reads_blobs(plan);
+    early = drop && column_plan_reads_blobs(plan);
     if (early) TRY(only_live(&rd, dv, &live, err));
     if (plan->plain) {
         TRY(read_columns(&rd, fc, out, err));

@@ -1,28 +1,38 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
-/* Scans: a queue of batches, each a physical row range of one fragment.
+/* Scans: a queue of jobs, each a physical row range of one fragment. Without a filter the result of a job is a batch.
  *
- * Batches are numbered in table order. Up to `readahead` of them are in work on the pool; the consumer takes the one it needs next, and
+ * Jobs are numbered in table order. Up to `readahead` of them are in work on the pool; the consumer takes the one it needs next, and
  * decodes it itself when no thread has begun it. So a scan with one thread starts no thread, and no task waits for another.
  *
  * Wide rows come in smaller batches: their width is known from the type where that is fixed, else from the first batch, before which
  * no more is in work than there are threads.
  *
- * A batch that does not fit (memory budget, 32-bit offsets) is split in two by the consumer, once the others in work are done.
+ * With a filter jobs are larger than batches, since few rows may be left of them, and begin small, since they may all be; what they give is put together
+ * by the consumer (gather). Which split of the plan is used changes while the scan runs, as many rows pass.
+ *
+ * A job that does not fit (memory budget, 32-bit offsets) is split in two by the consumer, once the others in work are done.
  * Source: spec expressions 10.2-10.4. */
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "exec/exec.h"
+#include "exec/gather.h"
+
+/* Rows of a job under a filter: the first, and at most. */
+#define FILTER_ROWS_FIRST 8192u
+#define FILTER_ROWS_MAX 65536u
+#define FILTER_BYTES_MAX ((uint64_t)8 << 20)
+/* Everything is read early where more than one row in WIDE_SHARE passes, and no more where less than one in LEAN_SHARE does. */
+#define WIDE_SHARE 4u
+#define LEAN_SHARE 8u
+#define MEASURE_ROWS ((uint64_t)1 << 20) /* what was seen before counts half */
 
 struct job {
     struct scan *scan;
-    const struct fragment *fragment;
-    struct row_range rows; /* physical */
-    uint64_t first_live;
+    struct stretch at;
     enum { JOB_QUEUED, JOB_RUNNING, JOB_DONE } state;
     pennon_status status;
     pennon_error error;
-    struct ArrowArray batch;
+    struct piece piece;
 };
 
 /* Where the next batch comes from. */
@@ -40,11 +50,18 @@ struct scan {
     struct call task; /* the same with one thread */
     struct snapshot *snapshot;
     struct file_cache *files;
-    struct column_plan *plan;
+    struct scan_plan *plan;
+    struct scan_counters *counters; /* or NULL */
     const struct fragment **fragments;
     size_t n_fragments;
-    uint64_t batch_rows, batch_bytes;
-    bool measured; /* a batch has come */
+    uint64_t job_rows, job_rows_max; /* of the next job, of any */
+    uint64_t job_bytes;
+    bool measured;             /* a job has come */
+    const struct split *split; /* of the next job */
+    uint64_t seen, passed;     /* rows that the filter saw, lately */
+    struct gather gather;      /* under a filter */
+    struct piece held;         /* came while others had to be given first */
+    bool ended;                /* no further job */
     size_t window; /* jobs at most */
     struct cursor at;
     struct job **queue; /* ring, `count` from `head` */
@@ -62,14 +79,13 @@ static void run_job(struct job *j)
     struct scan *s = j->scan;
     j->status = call_check(&s->call, &j->error);
     if (j->status == PENNON_OK) {
-        j->status =
-            fragment_read(&s->task, s->files, s->snapshot, j->fragment, s->plan, &j->rows, 1, j->first_live, &j->batch, &j->error);
+        j->status = stretch_read(&s->task, s->snapshot, s->files, s->plan, &j->at, s->counters, &j->piece, &j->error);
     }
 }
 
 static void job_free(struct job *j)
 {
-    array_release(&j->batch);
+    piece_free(&j->scan->call, &j->piece);
     pennon_error_clear(&j->error);
     mem_free(j->scan->call.mem, j);
 }
@@ -116,7 +132,8 @@ static pennon_status enter_fragment(struct scan *s, pennon_error *err)
     struct deletion_vector *dv = NULL;
     uint64_t physical, live;
     TRY(fragment_physical_rows(&s->call, s->snapshot, f, file_cache_length, s->files, &physical, err));
-    TRY(fragment_live_rows(&s->call, s->snapshot, f, file_cache_length, s->files, &live, err));
+    live = physical;
+    if (!s->plan->with_deleted) TRY(fragment_live_rows(&s->call, s->snapshot, f, file_cache_length, s->files, &live, err));
     at->entered = true;
     at->row = 0;
     at->end = physical;
@@ -138,11 +155,21 @@ done:
     return st;
 }
 
+static bool reads_offsets(const struct scan_plan *p)
+{
+    bool uses = false;
+    for (size_t i = 0; i < SPLITS; i++) {
+        const struct split *sp = &p->splits[i];
+        uses = uses || (sp->first && sp->first->uses[SYSTEM_ROW_OFFSET]) || (sp->late && sp->late->uses[SYSTEM_ROW_OFFSET]);
+    }
+    return uses;
+}
+
 /* Live rows of the table before a fragment; only when they are asked for. */
 static pennon_status live_before(struct scan *s, const struct fragment *f, uint64_t *out, pennon_error *err)
 {
     *out = 0;
-    if (!s->plan->uses[SYSTEM_ROW_OFFSET]) return PENNON_OK;
+    if (!reads_offsets(s->plan)) return PENNON_OK;
     for (size_t i = 0; i < s->snapshot->n_fragments && &s->snapshot->fragments[i] != f; i++) {
         uint64_t live;
         TRY_RETURN(fragment_live_rows(&s->call, s->snapshot, &s->snapshot->fragments[i], file_cache_length, s->files, &live, err));
@@ -151,21 +178,26 @@ static pennon_status live_before(struct scan *s, const struct fragment *f, uint6
     return PENNON_OK;
 }
 
-static pennon_status new_job(struct scan *s, const struct fragment *f, struct row_range rows, uint64_t first_live, struct job **out,
-                             pennon_error *err)
+static pennon_status new_job(struct scan *s, const struct stretch *at, struct job **out, pennon_error *err)
 {
     struct job *j = mem_calloc(s->call.mem, 1, sizeof *j, err);
     if (!j) return err->code;
     j->scan = s;
-    j->fragment = f;
-    j->rows = rows;
-    j->first_live = first_live;
+    j->at = *at;
     pennon_error_init(&j->error);
     *out = j;
     return PENNON_OK;
 }
 
-/* Next batch, or NULL at the end. */
+/* Rows that are wanted of any job. */
+static uint64_t most_rows(const struct scan *s)
+{
+    uint64_t most = UINT64_MAX;
+    if (!s->plan->filter || s->gather.take == UINT64_MAX) return most;
+    return add_overflows(s->gather.skip, s->gather.take, &most) ? UINT64_MAX : most;
+}
+
+/* Next job, or NULL at the end. */
 static pennon_status next_job(struct scan *s, struct job **out, pennon_error *err)
 {
     struct cursor *at = &s->at;
@@ -177,10 +209,16 @@ static pennon_status next_job(struct scan *s, struct job **out, pennon_error *er
             TRY_RETURN(live_before(s, s->fragments[at->fragment], &at->first_live, err));
         }
         if (at->row < at->end) {
-            ASSERT(s->batch_rows > 0);
-            struct row_range rows = {at->row, min_u64(at->end, at->row + s->batch_rows)};
-            at->row = rows.end;
-            return new_job(s, s->fragments[at->fragment], rows, at->first_live, out, err);
+            ASSERT(s->job_rows > 0 && s->job_rows <= s->job_rows_max);
+            const struct stretch next = {.fragment = s->fragments[at->fragment],
+                                         .rows = {at->row, at->row + min_u64(at->end - at->row, s->job_rows)},
+                                         .first_live = at->first_live,
+                                         .most = most_rows(s),
+                                         .late_rows = s->gather.target / 4,
+                                         .split = s->split};
+            at->row = next.rows.end;
+            if (s->plan->filter) s->job_rows = min_u64(s->job_rows * 2, s->job_rows_max);
+            return new_job(s, &next, out, err);
         }
         at->fragment++;
         at->entered = false;
@@ -188,7 +226,7 @@ static pennon_status next_job(struct scan *s, struct job **out, pennon_error *er
     return PENNON_OK;
 }
 
-/* ---- the size of batches ---- */
+/* ---- the size of jobs ---- */
 
 /* Bytes that a row takes at least: those of its values of fixed width. */
 static uint64_t fixed_row_bytes(const struct ArrowSchema *schema)
@@ -207,11 +245,44 @@ static uint64_t fixed_row_bytes(const struct ArrowSchema *schema)
     return bytes;
 }
 
-/* Later batches hold rows of about batch_bytes, where a row takes `each`. */
-static void fit_batches(struct scan *s, uint64_t each)
+/* Later jobs hold rows of about job_bytes, where a row takes `each`. */
+static void fit_jobs(struct scan *s, uint64_t each)
 {
-    const uint64_t rows = s->batch_bytes / max_u64(each, 1);
-    if (rows < s->batch_rows) s->batch_rows = max_u64(rows, 1);
+    const uint64_t rows = max_u64(s->job_bytes / max_u64(each, 1), 1);
+    s->job_rows_max = min_u64(s->job_rows_max, rows);
+    s->job_rows = min_u64(s->job_rows, s->job_rows_max);
+}
+
+/* Begin with a split, or change to it: how large its jobs may be is not known yet. */
+static void use_split(struct scan *s, const struct split *sp)
+{
+    s->split = sp;
+    s->measured = false;
+    s->seen = s->passed = 0;
+    if (s->plan->filter) {
+        s->job_rows_max = FILTER_ROWS_MAX;
+        s->job_rows = FILTER_ROWS_FIRST;
+    }
+    fit_jobs(s, fixed_row_bytes(&sp->first->arrow));
+}
+
+/* Learn from a job that is done. */
+static void measure(struct scan *s, const struct job *j)
+{
+    if (j->piece.looked_at == 0 || j->at.split != s->split) return;
+    if (!s->measured || s->plan->filter) fit_jobs(s, j->piece.bytes / j->piece.looked_at);
+    s->measured = true;
+    s->seen += j->piece.looked_at;
+    s->passed += j->piece.passed;
+    if (s->plan->adaptive && s->seen >= FILTER_ROWS_FIRST / 2) {
+        const bool lean = s->split == &s->plan->splits[SPLIT_LEAN];
+        if (lean && s->passed > s->seen / WIDE_SHARE) use_split(s, &s->plan->splits[SPLIT_WIDE]);
+        if (!lean && s->passed < s->seen / LEAN_SHARE) use_split(s, &s->plan->splits[SPLIT_LEAN]);
+    }
+    if (s->seen > MEASURE_ROWS) {
+        s->seen /= 2;
+        s->passed /= 2;
+    }
 }
 
 /* ---- the consumer ---- */
@@ -269,21 +340,18 @@ static void wait_idle(struct scan *s)
     (void)pthread_mutex_unlock(&s->lock);
 }
 
-/* Results that wait behind the head give their memory back; they are read again. */
-static void requeue_waiting(struct scan *s)
+/* A result that waits gives its memory back; it is read again. */
+static void requeue(struct scan *s, struct job *j)
 {
-    for (size_t i = 1; i < s->count; i++) {
-        struct job *j = s->queue[(s->head + i) % s->window];
-        array_release(&j->batch);
-        pennon_error_clear(&j->error);
-        j->state = JOB_QUEUED;
-    }
+    piece_free(&s->call, &j->piece);
+    pennon_error_clear(&j->error);
+    j->state = JOB_QUEUED;
 }
 
 static bool can_split(const struct job *j)
 {
     bool kind = j->status == PENNON_OVER_BUDGET || (j->error.kind && strcmp(j->error.kind, "OffsetOverflow") == 0);
-    return kind && j->rows.end - j->rows.start > 1;
+    return kind && j->at.rows.end - j->at.rows.start > 1;
 }
 
 /* Read the head again in halves until one fits; the rest becomes the new head. */
@@ -292,18 +360,20 @@ static pennon_status split_head(struct scan *s, pennon_error *err)
     struct job *j = s->queue[s->head];
     ASSERT(s->count > 0 && s->count < s->window); /* a slot is free for the rest */
     wait_idle(s);
-    requeue_waiting(s);
-    uint64_t end = j->rows.end;
+    for (size_t i = 1; i < s->count; i++) requeue(s, s->queue[(s->head + i) % s->window]);
+    uint64_t end = j->at.rows.end;
     while (can_split(j)) {
         pennon_error_clear(&j->error);
-        j->rows.end = j->rows.start + (j->rows.end - j->rows.start) / 2;
+        j->at.rows.end = j->at.rows.start + (j->at.rows.end - j->at.rows.start) / 2;
         run_job(j);
     }
-    if (j->status != PENNON_OK || j->rows.end == end) return PENNON_OK;
-    /* Later batches are made as small as the one that fitted. */
-    s->batch_rows = j->rows.end - j->rows.start;
+    if (j->status != PENNON_OK || j->at.rows.end == end) return PENNON_OK;
+    /* Later jobs are made as small as the one that fitted. */
+    s->job_rows = s->job_rows_max = j->at.rows.end - j->at.rows.start;
+    struct stretch left = j->at;
     struct job *rest = NULL;
-    TRY_RETURN(new_job(s, j->fragment, (struct row_range){j->rows.end, end}, j->first_live, &rest, err));
+    left.rows = (struct row_range){j->at.rows.end, end};
+    TRY_RETURN(new_job(s, &left, &rest, err));
     /* The ring has room for one more: it is made with a spare slot. */
     for (size_t i = s->count; i > 1; i--) s->queue[(s->head + i) % s->window] = s->queue[(s->head + i - 1) % s->window];
     s->queue[(s->head + 1) % s->window] = rest;
@@ -311,36 +381,79 @@ static pennon_status split_head(struct scan *s, pennon_error *err)
     return PENNON_OK;
 }
 
+/* The piece of the head, which leaves the queue; *more is false at the end. */
+static pennon_status next_piece(struct scan *s, struct piece *out, bool *more, pennon_error *err)
+{
+    *out = (struct piece){0};
+    TRY_RETURN(call_check(&s->call, err));
+    TRY_RETURN(fill_queue(s, err));
+    *more = s->count > 0;
+    if (!*more) return PENNON_OK;
+    finish_head(s);
+    struct job *j = s->queue[s->head];
+    if (j->status != PENNON_OK && can_split(j)) TRY_RETURN(split_head(s, err));
+    (void)pthread_mutex_lock(&s->lock);
+    s->head = (s->head + 1) % s->window;
+    s->count--;
+    (void)pthread_mutex_unlock(&s->lock);
+    pennon_status st = j->status;
+    if (st != PENNON_OK) {
+        (void)error_move(err, &j->error);
+    } else {
+        measure(s, j);
+        *out = j->piece;
+        j->piece = (struct piece){0};
+    }
+    s->done_rows += j->at.rows.end - j->at.rows.start;
+    job_free(j);
+    if (st == PENNON_OK) call_progress(&s->call, s->done_rows, s->total_rows);
+    return st;
+}
+
+/* Without a filter: batch by batch. */
+static pennon_status next_plain(struct scan *s, struct ArrowArray *out, pennon_error *err)
+{
+    struct piece piece;
+    bool more;
+    do {
+        TRY_RETURN(next_piece(s, &piece, &more, err));
+    } while (more && piece.rows == 0);
+    if (more) array_move(&piece.batch, out);
+    return PENNON_OK;
+}
+
+/* Memory for a read that did not fit. */
+static void relieve(void *ctx)
+{
+    struct scan *s = ctx;
+    wait_idle(s);
+    for (size_t i = 0; i < s->count; i++) requeue(s, s->queue[(s->head + i) % s->window]);
+}
+
+static pennon_status next_filtered(struct scan *s, struct ArrowArray *out, pennon_error *err)
+{
+    struct gather *g = &s->gather;
+    while (!gather_ready(g)) {
+        if (!s->held.rows && !s->ended && !gather_done(g)) {
+            bool more;
+            TRY_RETURN(next_piece(s, &s->held, &more, err));
+            s->ended = !more;
+        }
+        const bool refused = s->held.rows && gather_refuses(g, &s->held);
+        if (!refused) TRY_RETURN(gather_add(g, &s->held, err));
+        const bool last = s->ended || gather_done(g);
+        if (refused || gather_full(g) || last) TRY_RETURN(gather_flush(g, err));
+        if (last && !gather_ready(g)) return PENNON_OK;
+    }
+    return gather_next(g, relieve, s, out, err);
+}
+
 static pennon_status scan_next(void *ctx, struct ArrowArray *out, pennon_error *err)
 {
     struct scan *s = ctx;
-    pennon_status st = PENNON_OK;
     out->release = NULL;
-    for (;;) {
-        TRY_RETURN(call_check(&s->call, err));
-        TRY_RETURN(fill_queue(s, err));
-        if (s->count == 0) return PENNON_OK;
-        finish_head(s);
-        struct job *j = s->queue[s->head];
-        if (j->status != PENNON_OK && can_split(j)) TRY_RETURN(split_head(s, err));
-        (void)pthread_mutex_lock(&s->lock);
-        s->head = (s->head + 1) % s->window;
-        s->count--;
-        (void)pthread_mutex_unlock(&s->lock);
-        st = j->status;
-        if (st != PENNON_OK) (void)error_move(err, &j->error);
-        int64_t rows = st == PENNON_OK ? j->batch.length : 0;
-        if (rows) {
-            if (!s->measured) fit_batches(s, array_bytes(&s->plan->arrow, &j->batch) / (uint64_t)rows);
-            s->measured = true;
-            array_move(&j->batch, out);
-        }
-        s->done_rows += j->rows.end - j->rows.start;
-        job_free(j);
-        if (st != PENNON_OK) return table_error(&s->snapshot->at, st, err);
-        call_progress(&s->call, s->done_rows, s->total_rows);
-        if (rows) return PENNON_OK;
-    }
+    pennon_status st = s->plan->filter ? next_filtered(s, out, err) : next_plain(s, out, err);
+    return st == PENNON_OK ? st : table_error(&s->snapshot->at, st, err);
 }
 
 static void scan_free(void *ctx)
@@ -360,33 +473,60 @@ static void scan_free(void *ctx)
     struct call call = s->call;
     mem_free(call.mem, s->queue);
     mem_free(call.mem, s->fragments);
-    column_plan_free(s->plan);
+    piece_free(&s->call, &s->held);
+    gather_free(&s->gather);
+    scan_plan_free(s->plan);
     file_cache_release(s->files);
     snapshot_release(s->snapshot);
     mem_free(call.mem, s);
     call_end(&call);
 }
 
-pennon_status scan_open(const struct call *c, struct snapshot *snapshot, struct file_cache *fc, struct column_plan *plan,
+/* Under a filter rows are counted behind it, else by the cursor. */
+static void set_limits(struct scan *s, const struct scan_spec *spec)
+{
+    const bool filtered = s->plan->filter != NULL;
+    s->gather = (struct gather){.c = &s->call,
+                                .s = s->snapshot,
+                                .fc = s->files,
+                                .p = s->plan,
+                                .counters = s->counters,
+                                .batch_rows = spec->batch_rows,
+                                .batch_bytes = min_u64(spec->batch_bytes, FILTER_BYTES_MAX),
+                                .target = max_u64(min_u64(spec->batch_rows, FILTER_ROWS_FIRST), 1024) / 2,
+                                .skip = spec->offset,
+                                .take = spec->limit};
+    s->at.take = UINT64_MAX;
+    if (!filtered) {
+        s->at.skip = spec->offset;
+        s->at.take = spec->limit;
+    }
+    if (s->plan->nothing || spec->limit == 0) s->at.take = s->gather.take = 0;
+    s->job_rows = s->job_rows_max = spec->batch_rows;
+    s->job_bytes = filtered ? FILTER_BYTES_MAX : spec->batch_bytes;
+    use_split(s, &s->plan->splits[s->plan->splits[SPLIT_LEAN].first ? SPLIT_LEAN : SPLIT_WIDE]);
+    /* A few rows need not be looked for in many. */
+    if (filtered) s->job_rows = min_u64(s->job_rows, max_u64(most_rows(s) < FILTER_ROWS_FIRST ? most_rows(s) * 2 : FILTER_ROWS_FIRST, 256));
+}
+
+pennon_status scan_open(const struct call *c, struct snapshot *snapshot, struct file_cache *fc, struct scan_plan *plan,
                         const struct scan_spec *spec, struct ArrowArrayStream *out, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct scan *s = mem_calloc(c->mem, 1, sizeof *s, err);
     if (!s) {
-        column_plan_free(plan);
+        scan_plan_free(plan);
         return err->code;
     }
     call_copy(&s->call, c);
+    s->call.counters = spec->counters ? &spec->counters->first : c->counters;
     s->task = s->call;
     s->task.threads = 1;
     s->snapshot = snapshot_retain(snapshot);
     s->files = file_cache_retain(fc);
     s->plan = plan;
-    s->batch_rows = spec->batch_rows;
-    s->batch_bytes = spec->batch_bytes;
-    fit_batches(s, fixed_row_bytes(&plan->arrow));
-    s->at.skip = spec->offset;
-    s->at.take = spec->limit;
+    s->counters = spec->counters;
+    set_limits(s, spec);
     (void)pthread_mutex_init(&s->lock, NULL);
     (void)pthread_cond_init(&s->changed, NULL);
     s->window = 1 + (s->call.threads > 1 ? (size_t)max_u64(spec->readahead, 2) : 1);

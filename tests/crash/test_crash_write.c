@@ -133,15 +133,16 @@ static void read_table(struct world *w, int64_t *rows, int64_t *sum)
     if (st == PENNON_NOT_FOUND) return;
     if (st != PENNON_OK) fail_msg("the table does not open: %s (%s)", w->err.message, w->err.file ? w->err.file : "-");
     struct file_cache *fc = file_cache_new(w->c.mem, 8, &w->err);
-    struct column_plan *plan;
+    const struct column_request all = {.all = true, .blobs = BLOB_AS_BYTES};
+    struct scan_plan *plan;
     struct ArrowArrayStream stream;
     struct ArrowArray batch;
-    assert_int_equal(column_plan_new(s, NULL, 0, true, false, false, BLOB_AS_BYTES, false, w->c.mem, &plan, &w->err), PENNON_OK);
+    assert_int_equal(scan_plan_direct(s, &all, w->c.mem, &plan, &w->err), PENNON_OK);
     const struct fragment *fragments[64];
     assert_true(s->n_fragments <= 64);
     for (size_t i = 0; i < s->n_fragments; i++) fragments[i] = &s->fragments[i];
     struct scan_spec spec = {
-        .limit = UINT64_MAX, .batch_rows = 100, .ordered = true, .fragments = fragments, .n_fragments = s->n_fragments};
+        .limit = UINT64_MAX, .batch_rows = 100, .batch_bytes = UINT64_MAX, .fragments = fragments, .n_fragments = s->n_fragments};
     assert_int_equal(scan_open(&w->c, s, fc, plan, &spec, &stream, &w->err), PENNON_OK);
     *rows = 0;
     for (;;) {
