@@ -308,13 +308,15 @@ static pennon_status mark_deleted(struct reading *rd, const struct deletion_vect
     uint64_t at = 0, live = 0;
     pennon_status st = PENNON_OK;
     buf_init(&part, rd->c->mem, BUF_NO_LIMIT);
-    TRY(array_zero_buffer(ids, 0, bytes, err));
+    uint8_t *bits;
+    TRY_NEW(bits, array_make_buffer(ids, 0, bytes, err));
+    memset(bits, 0, bytes);
     for (size_t i = 0; i < rd->n; i++) {
         const uint64_t n = rd->rows[i].end - rd->rows[i].start;
         part.size = 0;
         TRY(buf_resize_zero(&part, (size_t)bitmap_bytes(n), err));
         live += deletion_vector_live_bits(dv, rd->rows[i].start, rd->rows[i].end, part.data);
-        bitmap_copy((uint8_t *)(uintptr_t)ids->buffers[0], at, part.data, 0, n);
+        bitmap_copy(bits, at, part.data, 0, n);
         at += n;
     }
     ids->null_count = (int64_t)(rd->count - live);

@@ -7,13 +7,6 @@
 
 /* ---- begin, end ---- */
 
-static bool field_is_json(const struct field *f)
-{
-    bool json = f->logical_type && strcmp(f->logical_type, "json") == 0;
-    for (size_t i = 0; i < f->n_children && !json; i++) json = field_is_json(f->children[i]);
-    return json;
-}
-
 pennon_status scan_plan_begin(const struct snapshot *s, enum blob_handling blobs, bool with_deleted, struct mem *m,
                               struct scan_plan **out, pennon_error *err)
 {
@@ -25,7 +18,7 @@ pennon_status scan_plan_begin(const struct snapshot *s, enum blob_handling blobs
     arena_init(&p->arena, m);
     p->blobs = blobs;
     p->with_deleted = with_deleted;
-    for (size_t i = 0; i < s->schema->n_fields && !p->has_json; i++) p->has_json = field_is_json(s->schema->fields[i]);
+    p->schema = schema_retain(s->schema);
     return PENNON_OK;
 }
 
@@ -47,6 +40,7 @@ void scan_plan_free(struct scan_plan *p)
     expr_free(p->filter);
     arrow_schema_release(&p->input);
     arrow_schema_release(&p->arrow);
+    schema_release(p->schema);
     struct mem *m = p->mem;
     mem_free(m, p->sources);
     mem_free(m, p->outputs);
@@ -58,9 +52,27 @@ void scan_plan_free(struct scan_plan *p)
 
 /* ---- sources and outputs ---- */
 
+static bool field_is_json(const struct field *f)
+{
+    bool json = strcmp(f->logical_type, "json") == 0;
+    for (size_t i = 0; i < f->n_children && !json; i++) json = field_is_json(f->children[i]);
+    return json;
+}
+
+/* Is the column, or something in it, stored otherwise than it is given? */
+static bool path_is_json(const struct scan_plan *p, const char *path)
+{
+    const struct field *f = schema_find_name(p->schema, path);
+    pennon_error ignored;
+    pennon_error_init(&ignored);
+    if (!f && schema_find_path(p->schema, path, &f, &ignored) != PENNON_OK) f = NULL;
+    pennon_error_clear(&ignored);
+    return f && field_is_json(f);
+}
+
 static pennon_status add_source(struct scan_plan *p, const char *path, bool as_stored, uint32_t *out, pennon_error *err)
 {
-    as_stored = as_stored && p->has_json;
+    as_stored = as_stored && path_is_json(p, path);
     for (size_t i = 0; i < p->n_sources; i++) {
         if (!p->sources[i].place && p->sources[i].as_stored == as_stored && strcmp(p->sources[i].path, path) == 0) {
             *out = (uint32_t)i;

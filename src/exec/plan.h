@@ -48,7 +48,8 @@ struct scan_plan {
     struct mem *mem;
     struct arena arena;
     struct ArrowSchema input; /* what expressions may name; made on first use */
-    bool has_json, with_deleted;
+    struct schema *schema;    /* of the table; retained */
+    bool with_deleted;
     enum blob_handling blobs;
     struct expr *filter;      /* NULL = all rows */
     uint32_t *filter_sources; /* of expr_columns(filter) */

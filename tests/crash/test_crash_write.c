@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "dataset/dataset.h"
+#include "exec/plan.h"
 
 struct world {
     struct call c;
