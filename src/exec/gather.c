@@ -74,21 +74,28 @@ bool gather_full(const struct gather *g)
 
 /* ---- joining ---- */
 
-static pennon_status join_parts(struct gather *g, struct ArrowArray *out, pennon_error *err)
+static bool too_much(pennon_status st, const pennon_error *err)
+{
+    return st == PENNON_OVER_BUDGET || (st != PENNON_OK && err->kind && strcmp(err->kind, "OffsetOverflow") == 0);
+}
+
+/* The first n parts as one, which leave. */
+static pennon_status join_parts(struct gather *g, size_t n, struct ArrowArray *out, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     const struct ArrowArray **parts = NULL;
-    if (g->n_parts == 1) {
+    if (n == 1) {
         array_move(&g->parts[0], out);
-        goto done;
+    } else {
+        TRY_NEW(parts, mem_calloc(g->c->mem, n, sizeof *parts, err));
+        for (size_t i = 0; i < n; i++) parts[i] = &g->parts[i];
+        TRY(array_concat(parts_schema(g, g->split), n, parts, g->c->mem, out, err));
     }
-    TRY_NEW(parts, mem_calloc(g->c->mem, g->n_parts, sizeof *parts, err));
-    for (size_t i = 0; i < g->n_parts; i++) parts[i] = &g->parts[i];
-    TRY(array_concat(parts_schema(g, g->split), g->n_parts, parts, g->c->mem, out, err));
-    for (size_t i = 0; i < g->n_parts; i++) array_release(&g->parts[i]);
+    for (size_t i = 0; i < n; i++) array_release(&g->parts[i]);
+    memmove(g->parts, g->parts + n, (g->n_parts - n) * sizeof *g->parts);
+    g->n_parts -= n;
 done:
     mem_free(g->c->mem, parts);
-    if (st == PENNON_OK) g->n_parts = 0;
     return st;
 }
 
@@ -98,27 +105,48 @@ static pennon_status share(struct gather *g, struct ArrowArray *array, struct sh
     return *out ? PENNON_OK : err->code;
 }
 
+/* The late columns of `rows` rows are to be read, whose places are the first. */
+static pennon_status begin_late(struct gather *g, struct ArrowArray *kept, uint64_t rows, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    uint64_t *places;
+    TRY_NEW(places, mem_alloc(g->c->mem, (size_t)rows * sizeof *places, err));
+    memcpy(places, g->places, (size_t)rows * sizeof *places);
+    g->late_places = places;
+    TRY(share(g, kept, &g->late_first, err));
+    g->n_places -= (size_t)rows;
+    memmove(g->places, g->places + rows, g->n_places * sizeof *g->places);
+    g->late_rows = g->late_step = rows;
+    g->late_at = 0;
+    g->late_split = g->split;
+done:
+    return st;
+}
+
 pennon_status gather_flush(struct gather *g, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct ArrowArray all = {0};
     ASSERT(!gather_ready(g));
     if (g->n_parts == 0) return PENNON_OK;
-    TRY(join_parts(g, &all, err));
-    ASSERT(all.length == (int64_t)g->rows);
-    if (!g->split) {
+    st = join_parts(g, g->n_parts, &all, err);
+    if (g->n_parts > 1 && too_much(st, err)) {
+        /* They are given one by one, and from now on fewer wait. */
+        pennon_error_clear(err);
+        g->target = max_u64(g->rows / 2, 1);
+        st = join_parts(g, 1, &all, err);
+    }
+    TRY(st);
+    const uint64_t rows = (uint64_t)all.length;
+    ASSERT(rows <= g->rows && (g->n_parts || rows == g->rows));
+    if (g->split) {
+        TRY(begin_late(g, &all, rows, err));
+    } else {
         g->cut_at = 0;
         TRY(share(g, &all, &g->cut, err));
-    } else {
-        TRY(share(g, &all, &g->late_first, err));
-        g->late_places = g->places;
-        g->places = NULL;
-        g->n_places = g->cap_places = 0;
-        g->late_rows = g->late_step = g->rows;
-        g->late_at = 0;
-        g->late_split = g->split;
     }
-    g->rows = g->bytes = g->waited = 0;
+    g->rows -= rows;
+    if (g->n_parts == 0) g->bytes = g->waited = 0;
 done:
     array_release(&all);
     return st;
@@ -166,8 +194,7 @@ static pennon_status read_late(struct gather *g, relieve_fn relieve, void *ctx, 
         const uint64_t n = min_u64(g->late_step, g->late_rows - g->late_at);
         ASSERT(n > 0);
         st = complete_rows(g, n, &result, err);
-        const bool too_much = st == PENNON_OVER_BUDGET || (st != PENNON_OK && err->kind && strcmp(err->kind, "OffsetOverflow") == 0);
-        if (!too_much || n == 1) {
+        if (!too_much(st, err) || n == 1) {
             if (st == PENNON_OK) g->late_at += n;
             break;
         }
