@@ -182,8 +182,7 @@ static pennon_status late_whole(struct work *w, struct ArrowArray *out, pennon_e
 {
     const struct column_plan *late = w->at->split->late;
     struct ArrowArray all = {0};
-    TRY_RETURN(
-        fragment_read(&w->late, w->fc, w->s, w->at->fragment, late, &w->at->rows, 1, w->at->first_live, &all, err));
+    TRY_RETURN(fragment_read(&w->late, w->fc, w->s, w->at->fragment, late, &w->at->rows, 1, w->at->first_live, &all, err));
     ASSERT(all.length == w->n);
     pennon_status st = PENNON_OK;
     if (w->count == (uint64_t)w->n) {

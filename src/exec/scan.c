@@ -66,7 +66,7 @@ struct scan {
     struct gather gather;      /* under a filter */
     struct piece held;         /* came while others had to be given first */
     bool ended;                /* no further job */
-    size_t window; /* jobs at most */
+    size_t window;             /* jobs at most */
     struct cursor at;
     struct job **queue; /* ring, `count` from `head` */
     size_t head, count;
@@ -522,7 +522,8 @@ static void set_limits(struct scan *s, const struct scan_spec *spec)
     s->job_bytes = filtered ? FILTER_BYTES_MAX : spec->batch_bytes;
     use_split(s, &s->plan->splits[s->plan->splits[SPLIT_LEAN].first ? SPLIT_LEAN : SPLIT_WIDE]);
     /* A few rows need not be looked for in many. */
-    if (filtered) s->job_rows = min_u64(s->job_rows, max_u64(most_rows(s) < FILTER_ROWS_FIRST ? most_rows(s) * 2 : FILTER_ROWS_FIRST, 256));
+    if (filtered)
+        s->job_rows = min_u64(s->job_rows, max_u64(most_rows(s) < FILTER_ROWS_FIRST ? most_rows(s) * 2 : FILTER_ROWS_FIRST, 256));
 }
 
 pennon_status scan_open(const struct call *c, struct snapshot *snapshot, struct file_cache *fc, struct scan_plan *plan,

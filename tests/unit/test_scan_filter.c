@@ -293,7 +293,8 @@ static void test_scan_filter__order_by_what_is_not_shown(void **state)
         int64_t best = -1;
         for (int64_t i = 0; i < w->all.length; i++) {
             const struct ArrowArray *st = w->all.children[SCAN_ST];
-            if (bit_get(st->buffers[0], (uint64_t)i) && scan_int(st, 0, i, &null) == 99) best = scan_int(&w->all, SCAN_ID, i, &null);
+            if (bit_get(st->buffers[0], (uint64_t)i) && scan_int(st, 0, i, &null) == 99)
+                best = scan_int(&w->all, SCAN_ID, i, &null);
         }
         assert_int_equal(scan_int(&got, 0, 0, &null), best);
         array_release(&got);
@@ -562,15 +563,20 @@ static void test_scan_filter__explain(void **state)
     const pennon_names names = {2, columns};
     pennon_scan_options o = scan_options(w);
     o.columns = &names;
-    static const char *const plain[] = {"LanceRead: uri=", "projection=[s, id], num_fragments=4, range_before=None, range_after=None",
-                                        "row_id=false, row_addr=false, full_filter=--, refine_filter=--\n"};
+    static const char *const plain[] = {
+        "LanceRead: uri=", "projection=[s, id], num_fragments=4, range_before=None, range_after=None",
+        "row_id=false, row_addr=false, full_filter=--, refine_filter=--\n"};
     expect_text(w, &o, false, plain, 3);
     o.filter = "id > 300";
     o.limit = 5;
     o.offset = 1;
-    static const char *const filtered[] = {"ProjectionExec: expr=[s@1 as s, id@0 as id]\n", "\n  Take: columns=\"id, _rowaddr, (s)\"",
-                                           "\n    CoalesceBatchesExec: target_batch_size=8192", "\n      GlobalLimitExec: skip=1, fetch=5",
-                                           "\n        LanceRead: uri=", "projection=[id]", "range_after=Some(0..6)",
+    static const char *const filtered[] = {"ProjectionExec: expr=[s@1 as s, id@0 as id]\n",
+                                           "\n  Take: columns=\"id, _rowaddr, (s)\"",
+                                           "\n    CoalesceBatchesExec: target_batch_size=8192",
+                                           "\n      GlobalLimitExec: skip=1, fetch=5",
+                                           "\n        LanceRead: uri=",
+                                           "projection=[id]",
+                                           "range_after=Some(0..6)",
                                            "full_filter=id > Int64(300)"};
     expect_text(w, &o, false, filtered, ARRAY_LEN(filtered));
     const pennon_order order = {"m", true, true};
@@ -579,8 +585,9 @@ static void test_scan_filter__explain(void **state)
     static const char *const ordered[] = {"Take: columns=", "SortExec: TopK(fetch=6), expr=[m@0 DESC NULLS FIRST]", "LanceRead"};
     expect_text(w, &o, false, ordered, 3);
     o.order_by = NULL;
-    static const char *const analyzed[] = {"AnalyzeExec verbose=true, elapsed=", "\n  TracedExec", "\n      Take: ", "bytes_read=",
-                                           "LanceRead: elapsed=", "metrics=[output_rows=5, ", "rows_scanned=", "requests="};
+    static const char *const analyzed[] = {
+        "AnalyzeExec verbose=true, elapsed=", "\n  TracedExec", "\n      Take: ", "bytes_read=", "LanceRead: elapsed=",
+        "metrics=[output_rows=5, ",           "rows_scanned=",  "requests="};
     expect_text(w, &o, true, analyzed, ARRAY_LEN(analyzed));
     static const pennon_aggregate count = {PENNON_AGGREGATE_COUNT_ROWS, NULL, NULL};
     const pennon_aggregates aggregates = {NULL, 1, &count};
@@ -620,7 +627,10 @@ static void test_scan_filter__sample(void **state)
 }
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, scan_setup, scan_teardown)
-#define CASE_STABLE(name) {#name "_stable_row_ids", name, scan_setup_stable, scan_teardown, NULL}
+#define CASE_STABLE(name)                                                     \
+    {                                                                         \
+#name "_stable_row_ids", name, scan_setup_stable, scan_teardown, NULL \
+    }
 
 int main(void)
 {
