@@ -24,7 +24,7 @@
 /* Late columns are read whole, and soon early, where more than one row in so many passes: the more, the narrower the rows are. */
 #define SHARE_NARROW 28u
 #define SHARE_MIDDLE 8u
-#define SHARE_LARGE 2u
+#define SHARE_LARGE 4u
 #define NARROW_BYTES 64u
 #define MIDDLE_BYTES 512u
 #define MEASURE_ROWS ((uint64_t)1 << 20) /* what was seen before counts half */
@@ -284,6 +284,9 @@ static void measure(struct scan *s, const struct job *j)
 {
     if (j->piece.looked_at == 0 || j->at.split != s->split) return;
     if (!s->measured || s->plan->filter) fit_jobs(s, j->piece.bytes / j->piece.looked_at);
+    /* What is left of a job should not be larger than what was read for it may be. */
+    if (s->plan->filter && j->piece.rows && !j->piece.split)
+        fit_jobs(s, array_bytes(&s->plan->arrow, &j->piece.batch) / j->piece.looked_at);
     s->measured = true;
     if (s->plan->filter && j->piece.rows && !j->piece.split)
         s->row_bytes = max_u64(array_bytes(&s->plan->arrow, &j->piece.batch) / j->piece.rows, 1);
