@@ -4,8 +4,10 @@
 
 #define BATCH_ROWS_DEFAULT 8192u
 #define BATCH_BYTES_DEFAULT ((uint64_t)8 << 20)
-/* Rows so narrow are sorted as they are. */
+/* Rows so narrow are sorted as they are; where only the first few are wanted, they have to be narrower. */
 #define SORT_ROW_BYTES 64u
+#define TOP_ROW_BYTES 16u
+#define TOP_ROWS 10000u
 
 /* ---- the options ---- */
 
@@ -137,7 +139,7 @@ static pennon_status sort_whole(const struct call *c, const struct query *q, str
     *out = o->materialize == PENNON_MATERIALIZE_EARLY;
     if (o->materialize == PENNON_MATERIALIZE_EARLY_EXCEPT) *out = !o->late_columns || o->late_columns->n == 0;
     if (o->materialize != PENNON_MATERIALIZE_HEURISTIC) return PENNON_OK;
-    if (row_width(&q->take->arrow) <= SORT_ROW_BYTES) {
+    if (row_width(&q->take->arrow) <= (o->limit <= TOP_ROWS ? TOP_ROW_BYTES : SORT_ROW_BYTES)) {
         *out = true;
         return PENNON_OK;
     }
