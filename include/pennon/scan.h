@@ -59,8 +59,8 @@ enum {
 /* What a scan did. */
 typedef struct pennon_scan_stats {
     size_t struct_size;
-    uint64_t bytes_read; /* from the store */
-    uint64_t requests;   /* reads begun */
+    uint64_t bytes_read;   /* from the store */
+    uint64_t requests;     /* reads begun */
     uint64_t rows_scanned; /* rows that the filter looked at, or that were read without one */
     uint64_t rows;         /* of the result */
     uint64_t batches;      /* of the result */
@@ -99,7 +99,8 @@ typedef struct pennon_scan_options {
     const pennon_aggregates *aggregates;
     int32_t materialize; /* PENNON_MATERIALIZE_ */
     const pennon_names *late_columns;
-    bool include_deleted_rows; /* deleted rows too, marked by a null _rowid; needs with_row_id, refuses limit and offset without a filter */
+    bool
+        include_deleted_rows; /* deleted rows too, marked by a null _rowid; needs with_row_id, refuses limit and offset without a filter */
     pennon_scan_stats_fn stats; /* may be NULL */
     void *stats_ctx;
 } pennon_scan_options;

@@ -63,10 +63,10 @@ struct column_plan {
 struct column_request {
     const char *const *columns;
     size_t n;
-    bool all;               /* instead of `columns` */
-    const bool *as_stored;  /* per column: JSON as JSONB; NULL = as text everywhere */
+    bool all;                 /* instead of `columns` */
+    const bool *as_stored;    /* per column: JSON as JSONB; NULL = as text everywhere */
     bool row_id, row_address; /* appended, unless they are among the columns */
-    bool place;             /* SYSTEM_PLACE, appended as the last */
+    bool place;               /* SYSTEM_PLACE, appended as the last */
     bool with_deleted;
     bool allow_doubled;
     enum blob_handling blobs;

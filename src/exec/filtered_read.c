@@ -11,9 +11,6 @@
  * Source: spec expressions 10.4, 10.6. */
 #include "exec/plan.h"
 
-/* Where one row in so many passes, late columns are read as a whole. */
-#define DENSE 32u
-
 struct work {
     const struct call *c;
     struct snapshot *s;
@@ -185,8 +182,7 @@ static pennon_status late_whole(struct work *w, struct ArrowArray *out, pennon_e
 {
     const struct column_plan *late = w->at->split->late;
     struct ArrowArray all = {0};
-    TRY_RETURN(
-        fragment_read(&w->late, w->fc, w->s, w->at->fragment, late, &w->at->rows, 1, w->at->first_live, &all, err));
+    TRY_RETURN(fragment_read(&w->late, w->fc, w->s, w->at->fragment, late, &w->at->rows, 1, w->at->first_live, &all, err));
     ASSERT(all.length == w->n);
     pennon_status st = PENNON_OK;
     if (w->count == (uint64_t)w->n) {
@@ -201,7 +197,7 @@ static pennon_status late_whole(struct work *w, struct ArrowArray *out, pennon_e
 static pennon_status read_late(struct work *w, struct ArrowArray *out, pennon_error *err)
 {
     const int64_t start = w->counters ? clock_monotonic_ns() : 0;
-    const bool dense = w->count >= (uint64_t)w->n / DENSE && !column_plan_reads_blobs(w->at->split->late);
+    const bool dense = w->count >= (uint64_t)w->n / w->at->dense_share && !column_plan_reads_blobs(w->at->split->late);
     pennon_status st = dense ? late_whole(w, out, err) : late_by_ranges(w, out, err);
     if (w->counters) {
         atomic_fetch_add_explicit(&w->counters->late_rows, w->count, memory_order_relaxed);

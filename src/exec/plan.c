@@ -230,8 +230,7 @@ pennon_status scan_plan_columns(struct scan_plan *p, const struct snapshot *s, c
                                 const pennon_expressions *expressions, pennon_error *err)
 {
     const char *id = system_column_name(SYSTEM_ROW_ID), *address = system_column_name(SYSTEM_ROW_ADDRESS);
-    for (size_t i = 0; r->all && i < s->schema->n_fields; i++)
-        TRY_RETURN(scan_plan_column(p, s->schema->fields[i]->name, err));
+    for (size_t i = 0; r->all && i < s->schema->n_fields; i++) TRY_RETURN(scan_plan_column(p, s->schema->fields[i]->name, err));
     for (size_t i = 0; !r->all && i < r->n; i++) {
         if (!r->columns[i]) return error_set(err, PENNON_INVALID_ARGUMENT, "column name %zu is NULL", i);
         TRY_RETURN(scan_plan_column(p, r->columns[i], err));
@@ -405,7 +404,8 @@ pennon_status scan_plan_finish(struct scan_plan *p, const struct snapshot *s, in
     bool may_be_late = p->filter && style != PENNON_MATERIALIZE_EARLY;
     if (may_be_late) TRY_RETURN(make_split(p, s, false, lean, err));
     /* Blobs are not read for rows that may not pass. */
-    if (!may_be_late || (heuristic && lean->late && !column_plan_reads_blobs(lean->late))) TRY_RETURN(make_split(p, s, true, wide, err));
+    if (!may_be_late || (heuristic && lean->late && !column_plan_reads_blobs(lean->late)))
+        TRY_RETURN(make_split(p, s, true, wide, err));
     p->adaptive = lean->first && wide->first;
     return result_schema(p, s, lean->first ? lean : wide, err);
 }

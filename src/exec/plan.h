@@ -120,8 +120,9 @@ struct stretch {
     const struct fragment *fragment;
     struct row_range rows; /* physical */
     uint64_t first_live;
-    uint64_t most;      /* rows that are wanted at most: the first that pass */
-    uint64_t late_rows; /* late columns are read here from so many rows on */
+    uint64_t most;        /* rows that are wanted at most: the first that pass */
+    uint64_t late_rows;   /* late columns are read here from so many rows on */
+    uint64_t dense_share; /* and read whole where one row in so many passes, else by ranges */
     const struct split *split;
 };
 /* `counters` may be NULL. */

@@ -4,8 +4,10 @@
 
 #define BATCH_ROWS_DEFAULT 8192u
 #define BATCH_BYTES_DEFAULT ((uint64_t)8 << 20)
-/* Rows so narrow are sorted as they are. */
+/* Rows so narrow are sorted as they are; where only the first few are wanted, they have to be narrower. */
 #define SORT_ROW_BYTES 64u
+#define TOP_ROW_BYTES 16u
+#define TOP_ROWS 10000u
 
 /* ---- the options ---- */
 
@@ -13,7 +15,8 @@ static pennon_status check_aggregates(const pennon_scan_options *o, pennon_error
 {
     if (!o->aggregates) return PENNON_OK;
     if (o->limit != PENNON_NONE || o->offset)
-        return error_set(err, PENNON_INVALID_ARGUMENT, "limit or offset together with aggregates; apply them to the result instead");
+        return error_set(err, PENNON_INVALID_ARGUMENT,
+                         "limit or offset together with aggregates; apply them to the result instead");
     if (o->order_by && o->order_by->n)
         return error_set(err, PENNON_INVALID_ARGUMENT, "order_by together with aggregates; order the result instead");
     if (o->columns || o->expressions)
@@ -83,7 +86,8 @@ static pennon_status plan_rows(struct query *q, const struct snapshot *s, const 
     const struct column_request r = columns_request(o);
     if (!o->filter && !o->expressions) {
         if (o->materialize < PENNON_MATERIALIZE_HEURISTIC || o->materialize > PENNON_MATERIALIZE_EARLY_EXCEPT)
-            return error_set(err, PENNON_INVALID_ARGUMENT, "materialize %d is not one of the PENNON_MATERIALIZE_ values", o->materialize);
+            return error_set(err, PENNON_INVALID_ARGUMENT, "materialize %d is not one of the PENNON_MATERIALIZE_ values",
+                             o->materialize);
         return scan_plan_direct(s, &r, q->mem, &q->read, err);
     }
     TRY_RETURN(begin_read(q, s, o, err));
@@ -135,7 +139,7 @@ static pennon_status sort_whole(const struct call *c, const struct query *q, str
     *out = o->materialize == PENNON_MATERIALIZE_EARLY;
     if (o->materialize == PENNON_MATERIALIZE_EARLY_EXCEPT) *out = !o->late_columns || o->late_columns->n == 0;
     if (o->materialize != PENNON_MATERIALIZE_HEURISTIC) return PENNON_OK;
-    if (row_width(&q->take->arrow) <= SORT_ROW_BYTES) {
+    if (row_width(&q->take->arrow) <= (o->limit <= TOP_ROWS ? TOP_ROW_BYTES : SORT_ROW_BYTES)) {
         *out = true;
         return PENNON_OK;
     }
@@ -233,7 +237,8 @@ static pennon_status plan_item(struct query *q, const pennon_aggregate *a, struc
     if (a->function < 0 || a->function >= (int32_t)ARRAY_LEN(kinds))
         return error_set(err, PENNON_INVALID_ARGUMENT, "function %d is not one of the PENNON_AGGREGATE_ values", a->function);
     if ((a->function == PENNON_AGGREGATE_COUNT_ROWS) != (a->column == NULL))
-        return error_set(err, PENNON_INVALID_ARGUMENT, "%s", a->column ? "a count of rows has no column" : "an aggregate without a column");
+        return error_set(err, PENNON_INVALID_ARGUMENT, "%s",
+                         a->column ? "a count of rows has no column" : "an aggregate without a column");
     out->kind = kinds[a->function];
     if (a->column) TRY_RETURN(key_column(q, a->column, &out->column, err));
     return aggregate_name(q, a, &out->name, err);
@@ -283,7 +288,8 @@ static void plan_batches(const struct call *c, struct query *q, struct snapshot 
                          const pennon_scan_options *o)
 {
     q->batch_rows = o->batch_rows ? o->batch_rows : BATCH_ROWS_DEFAULT;
-    if (o->batch_bytes && q->read->direct) q->batch_rows = rows_for_bytes(c, s, fc, q->read->splits[SPLIT_WIDE].first, o->batch_bytes);
+    if (o->batch_bytes && q->read->direct)
+        q->batch_rows = rows_for_bytes(c, s, fc, q->read->splits[SPLIT_WIDE].first, o->batch_bytes);
     /* Who asks for a number of rows gets it. */
     q->batch_bytes = o->batch_rows || o->batch_bytes || o->strict_batches ? UINT64_MAX : BATCH_BYTES_DEFAULT;
     q->rebatch = (o->strict_batches || o->batch_bytes) && !q->aggregates;

@@ -34,7 +34,8 @@ static void metered_free(void *ctx)
 }
 
 /* Put a meter on the stream; `run` may be NULL. */
-static pennon_status put_meter(struct mem *mem, struct query_run *run, int which, struct ArrowArrayStream *stream, pennon_error *err)
+static pennon_status put_meter(struct mem *mem, struct query_run *run, int which, struct ArrowArrayStream *stream,
+                               pennon_error *err)
 {
     if (!run) return PENNON_OK;
     pennon_status st = PENNON_OK;

@@ -25,9 +25,12 @@
 #define FILTER_ROWS_FIRST 8192u
 #define FILTER_ROWS_MAX 65536u
 #define FILTER_BYTES_MAX ((uint64_t)8 << 20)
-/* Everything is read early where more than one row in WIDE_SHARE passes, and no more where less than one in LEAN_SHARE does. */
-#define WIDE_SHARE 4u
-#define LEAN_SHARE 8u
+/* Late columns are read whole, and soon early, where more than one row in so many passes: the more, the narrower the rows are. */
+#define SHARE_NARROW 28u
+#define SHARE_MIDDLE 8u
+#define SHARE_LARGE 4u
+#define NARROW_BYTES 64u
+#define MIDDLE_BYTES 512u
 #define MEASURE_ROWS ((uint64_t)1 << 20) /* what was seen before counts half */
 
 struct job {
@@ -67,6 +70,7 @@ struct scan {
     bool measured;             /* a job has come */
     const struct split *split; /* of the next job */
     uint64_t seen, passed;     /* rows that the filter saw, lately */
+    uint64_t row_bytes;        /* of the result, about; 0 = not known yet */
     struct gather gather;      /* under a filter */
     struct piece held;         /* came while others had to be given first */
     bool ended;                /* no further job */
@@ -232,6 +236,14 @@ static uint64_t most_rows(const struct scan *s)
     return add_overflows(s->gather.skip, s->gather.take, &most) ? UINT64_MAX : most;
 }
 
+/* One row in so many has to pass for late columns to be read whole. */
+static uint64_t dense_share(const struct scan *s)
+{
+    if (s->row_bytes == 0) return SHARE_MIDDLE;
+    if (s->row_bytes <= NARROW_BYTES) return SHARE_NARROW;
+    return s->row_bytes <= MIDDLE_BYTES ? SHARE_MIDDLE : SHARE_LARGE;
+}
+
 /* Next job, or NULL at the end. */
 static pennon_status next_job(struct scan *s, struct job **out, pennon_error *err)
 {
@@ -250,6 +262,7 @@ static pennon_status next_job(struct scan *s, struct job **out, pennon_error *er
                                          .first_live = at->first_live,
                                          .most = most_rows(s),
                                          .late_rows = s->gather.target / 4,
+                                         .dense_share = dense_share(s),
                                          .split = s->split};
             at->row = next.rows.end;
             if (s->plan->filter) s->job_rows = min_u64(s->job_rows * 2, s->job_rows_max);
@@ -315,13 +328,19 @@ static void measure(struct scan *s, const struct job *j)
 {
     if (j->piece.looked_at == 0 || j->at.split != s->split) return;
     if (!s->measured || s->plan->filter) fit_jobs(s, j->piece.bytes / j->piece.looked_at);
+    /* What is left of a job should not be larger than what was read for it may be. */
+    if (s->plan->filter && j->piece.rows && !j->piece.split)
+        fit_jobs(s, array_bytes(&s->plan->arrow, &j->piece.batch) / j->piece.looked_at);
     s->measured = true;
+    if (s->plan->filter && j->piece.rows && !j->piece.split)
+        s->row_bytes = max_u64(array_bytes(&s->plan->arrow, &j->piece.batch) / j->piece.rows, 1);
     s->seen += j->piece.looked_at;
     s->passed += j->piece.passed;
     if (s->plan->adaptive && s->seen >= FILTER_ROWS_FIRST / 2) {
         const bool lean = s->split == &s->plan->splits[SPLIT_LEAN];
-        if (lean && s->passed > s->seen / WIDE_SHARE) use_split(s, &s->plan->splits[SPLIT_WIDE]);
-        if (!lean && s->passed < s->seen / LEAN_SHARE) use_split(s, &s->plan->splits[SPLIT_LEAN]);
+        const uint64_t share = dense_share(s);
+        if (lean && s->passed > s->seen / share) use_split(s, &s->plan->splits[SPLIT_WIDE]);
+        if (!lean && s->passed < s->seen / share / 2) use_split(s, &s->plan->splits[SPLIT_LEAN]);
     }
     if (s->seen > MEASURE_ROWS) {
         s->seen /= 2;

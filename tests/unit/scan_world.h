@@ -45,7 +45,8 @@ static inline void scan_ok(struct scan_world *w, pennon_status st)
 static inline void scan_fails(struct scan_world *w, pennon_status st, pennon_status want, const char *message)
 {
     if (st != want || !strstr(w->err.message, message))
-        fail_msg("%s: %s, and not %s: %s", pennon_status_name(st), st ? w->err.message : "it succeeded", pennon_status_name(want), message);
+        fail_msg("%s: %s, and not %s: %s", pennon_status_name(st), st ? w->err.message : "it succeeded", pennon_status_name(want),
+                 message);
     pennon_error_clear(&w->err);
 }
 
@@ -83,7 +84,8 @@ static inline void scan_append_row(struct scan_world *w, struct builder *b, int6
     struct builder *m = builder_child(b, at++), *f = builder_child(b, at++);
     const bool null = scan_mixed(i, 7) % 11 == 0;
     scan_ok(w, null ? builder_append_null(m, &w->err) : builder_append_int(m, (int64_t)(scan_mixed(i, 1) % 10000), &w->err));
-    scan_ok(w, i % 13 == 5 ? builder_append_null(f, &w->err) : builder_append_double(f, (double)(scan_mixed(i, 2) % 1000) / 8, &w->err));
+    scan_ok(w, i % 13 == 5 ? builder_append_null(f, &w->err)
+                           : builder_append_double(f, (double)(scan_mixed(i, 2) % 1000) / 8, &w->err));
     scan_append_list(w, builder_child(b, at++), i);
     if (whole) {
         struct builder *s = builder_child(b, at++), *st = builder_child(b, at++), *j = builder_child(b, at);
@@ -104,8 +106,10 @@ static inline void scan_make_rows(struct scan_world *w, int64_t first, int64_t n
 {
     struct ArrowSchema schema;
     struct ArrowArray batch;
-    const char *text = whole ? "struct<id: int64, m: int64, f: double, l: list<item: int32>, s: string, st: struct<x: int64, y: string>, j: string>"
-                             : "struct<id: int64, m: int64, f: double, l: list<item: int32>>";
+    const char *text =
+        whole
+            ? "struct<id: int64, m: int64, f: double, l: list<item: int32>, s: string, st: struct<x: int64, y: string>, j: string>"
+            : "struct<id: int64, m: int64, f: double, l: list<item: int32>>";
     scan_ok(w, arrow_schema_from_text(bytes_str(text), "", w->mem, &schema, &w->err));
     if (whole) {
         scan_ok(w, arrow_metadata_set(schema.children[6], bytes_str("ARROW:extension:name"), bytes_str("arrow.json"), &w->err));
@@ -150,7 +154,8 @@ static inline void scan_delete(struct scan_world *w, int64_t each)
         struct id_set rows;
         char *path;
         id_set_init(&rows, w->mem);
-        for (uint32_t i = 0; i < (k ? 100 : f->physical_rows); i += k ? 1 : (uint32_t)each) scan_ok(w, id_set_add(&rows, i, &w->err));
+        for (uint32_t i = 0; i < (k ? 100 : f->physical_rows); i += k ? 1 : (uint32_t)each)
+            scan_ok(w, id_set_add(&rows, i, &w->err));
         w->deleted += (int64_t)id_set_count(&rows);
         scan_ok(w, deletion_file_write(&c, &s->at, f->id, s->version, &rows, &files[k], &path, &w->err));
         mem_free(c.mem, path);

@@ -17,16 +17,15 @@ static void every_style(struct scan_world *w, const char *filter, const uint64_t
     static const char *const late[] = {"s", "l"};
     static const uint64_t batch_rows[] = {0, 1000, 50000};
     const pennon_names late_names = {2, late};
+    static size_t turn;
     for (int32_t style = PENNON_MATERIALIZE_HEURISTIC; style <= PENNON_MATERIALIZE_EARLY_EXCEPT; style++) {
-        for (size_t k = 0; k < ARRAY_LEN(batch_rows); k++) {
-            pennon_scan_options o = scan_options(w);
-            o.columns = &scan_names;
-            o.filter = filter;
-            o.materialize = style;
-            o.late_columns = style == PENNON_MATERIALIZE_EARLY_EXCEPT ? &late_names : NULL;
-            o.batch_rows = batch_rows[k];
-            scan_expect(w, &o, rows, n);
-        }
+        pennon_scan_options o = scan_options(w);
+        o.columns = &scan_names;
+        o.filter = filter;
+        o.materialize = style;
+        o.late_columns = style == PENNON_MATERIALIZE_EARLY_EXCEPT ? &late_names : NULL;
+        o.batch_rows = batch_rows[turn++ % ARRAY_LEN(batch_rows)];
+        scan_expect(w, &o, rows, n);
     }
 }
 
@@ -88,6 +87,48 @@ static void test_scan_filter__nested_and_missing_columns(void **state)
     free(rows);
 }
 
+static bool address_above(const struct ArrowArray *all, int64_t row, int64_t value)
+{
+    bool null;
+    return scan_int(all, SCAN_ROWADDR, row, &null) > value;
+}
+static bool id_is(const struct ArrowArray *all, int64_t row, int64_t value)
+{
+    bool null;
+    return scan_int(all, SCAN_ROWID, row, &null) == value;
+}
+static bool offset_below(const struct ArrowArray *all, int64_t row, int64_t value)
+{
+    bool null;
+    return scan_int(all, SCAN_ROWOFFSET, row, &null) < value;
+}
+
+static void expect_filter(struct scan_world *w, const char *filter, scan_test_fn test, int64_t value)
+{
+    size_t n;
+    uint64_t *rows = scan_passing(w, test, value, &n);
+    pennon_scan_options o = scan_options(w);
+    assert_true(n > 0);
+    o.columns = &scan_names;
+    o.filter = filter;
+    for (o.materialize = PENNON_MATERIALIZE_HEURISTIC; o.materialize <= PENNON_MATERIALIZE_LATE; o.materialize++)
+        scan_expect(w, &o, rows, n);
+    free(rows);
+}
+
+/* Each means what it says, whatever the row ids are. */
+static void test_scan_filter__system_columns(void **state)
+{
+    struct scan_world *w = *state;
+    char filter[96];
+    bool null;
+    const int64_t id = scan_int(&w->all, SCAN_ROWID, 8000, &null);
+    expect_filter(w, "_rowaddr > 4294970000", address_above, 4294970000);
+    expect_filter(w, "_rowoffset < 7000", offset_below, 7000);
+    (void)snprintf(filter, sizeof filter, "_rowid = %lld", (long long)id);
+    expect_filter(w, filter, id_is, id);
+}
+
 static void test_scan_filter__constants(void **state)
 {
     struct scan_world *w = *state;
@@ -114,8 +155,8 @@ static void test_scan_filter__limits(void **state)
     for (size_t t = 0; t < 2; t++) {
         w->call.threads = t ? 4 : 1;
         for (size_t i = 0; i < ARRAY_LEN(limits); i++) {
-            for (size_t k = 0; k < ARRAY_LEN(offsets) * 2; k++) {
-                const int64_t value = k % 2 ? 200 : 8000;
+            for (size_t k = (i + t) % 2; k < ARRAY_LEN(offsets) * 2; k += 2) {
+                const int64_t value = k % 4 < 2 ? 200 : 8000;
                 const uint64_t offset = offsets[k / 2];
                 size_t n;
                 uint64_t *rows = scan_passing(w, scan_m_below, value, &n);
@@ -249,10 +290,10 @@ static void test_scan_filter__order(void **state)
     struct scan_world *w = *state;
     static const uint64_t limits[] = {UINT64_MAX, 0, 5, 3000};
     for (int32_t style = PENNON_MATERIALIZE_HEURISTIC; style <= PENNON_MATERIALIZE_LATE; style++) {
-        for (unsigned k = 0; k < 4 * ARRAY_LEN(limits); k++) {
+        for (unsigned k = 0; k < 4; k++) {
             const pennon_order order = {"m", k & 1, k & 2};
             const pennon_orders orders = {1, &order};
-            const uint64_t limit = limits[k / 4];
+            const uint64_t limit = limits[(k + (unsigned)style) % ARRAY_LEN(limits)];
             size_t n;
             uint64_t *rows = scan_passing(w, id_above, 9000, &n);
             ordering = (struct ordering){&w->all, order.descending, order.nulls_first};
@@ -293,7 +334,8 @@ static void test_scan_filter__order_by_what_is_not_shown(void **state)
         int64_t best = -1;
         for (int64_t i = 0; i < w->all.length; i++) {
             const struct ArrowArray *st = w->all.children[SCAN_ST];
-            if (bit_get(st->buffers[0], (uint64_t)i) && scan_int(st, 0, i, &null) == 99) best = scan_int(&w->all, SCAN_ID, i, &null);
+            if (bit_get(st->buffers[0], (uint64_t)i) && scan_int(st, 0, i, &null) == 99)
+                best = scan_int(&w->all, SCAN_ID, i, &null);
         }
         assert_int_equal(scan_int(&got, 0, 0, &null), best);
         array_release(&got);
@@ -562,15 +604,20 @@ static void test_scan_filter__explain(void **state)
     const pennon_names names = {2, columns};
     pennon_scan_options o = scan_options(w);
     o.columns = &names;
-    static const char *const plain[] = {"LanceRead: uri=", "projection=[s, id], num_fragments=4, range_before=None, range_after=None",
-                                        "row_id=false, row_addr=false, full_filter=--, refine_filter=--\n"};
+    static const char *const plain[] = {
+        "LanceRead: uri=", "projection=[s, id], num_fragments=4, range_before=None, range_after=None",
+        "row_id=false, row_addr=false, full_filter=--, refine_filter=--\n"};
     expect_text(w, &o, false, plain, 3);
     o.filter = "id > 300";
     o.limit = 5;
     o.offset = 1;
-    static const char *const filtered[] = {"ProjectionExec: expr=[s@1 as s, id@0 as id]\n", "\n  Take: columns=\"id, _rowaddr, (s)\"",
-                                           "\n    CoalesceBatchesExec: target_batch_size=8192", "\n      GlobalLimitExec: skip=1, fetch=5",
-                                           "\n        LanceRead: uri=", "projection=[id]", "range_after=Some(0..6)",
+    static const char *const filtered[] = {"ProjectionExec: expr=[s@1 as s, id@0 as id]\n",
+                                           "\n  Take: columns=\"id, _rowaddr, (s)\"",
+                                           "\n    CoalesceBatchesExec: target_batch_size=8192",
+                                           "\n      GlobalLimitExec: skip=1, fetch=5",
+                                           "\n        LanceRead: uri=",
+                                           "projection=[id]",
+                                           "range_after=Some(0..6)",
                                            "full_filter=id > Int64(300)"};
     expect_text(w, &o, false, filtered, ARRAY_LEN(filtered));
     const pennon_order order = {"m", true, true};
@@ -579,8 +626,9 @@ static void test_scan_filter__explain(void **state)
     static const char *const ordered[] = {"Take: columns=", "SortExec: TopK(fetch=6), expr=[m@0 DESC NULLS FIRST]", "LanceRead"};
     expect_text(w, &o, false, ordered, 3);
     o.order_by = NULL;
-    static const char *const analyzed[] = {"AnalyzeExec verbose=true, elapsed=", "\n  TracedExec", "\n      Take: ", "bytes_read=",
-                                           "LanceRead: elapsed=", "metrics=[output_rows=5, ", "rows_scanned=", "requests="};
+    static const char *const analyzed[] = {
+        "AnalyzeExec verbose=true, elapsed=", "\n  TracedExec", "\n      Take: ", "bytes_read=", "LanceRead: elapsed=",
+        "metrics=[output_rows=5, ",           "rows_scanned=",  "requests="};
     expect_text(w, &o, true, analyzed, ARRAY_LEN(analyzed));
     static const pennon_aggregate count = {PENNON_AGGREGATE_COUNT_ROWS, NULL, NULL};
     const pennon_aggregates aggregates = {NULL, 1, &count};
@@ -620,7 +668,10 @@ static void test_scan_filter__sample(void **state)
 }
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, scan_setup, scan_teardown)
-#define CASE_STABLE(name) {#name "_stable_row_ids", name, scan_setup_stable, scan_teardown, NULL}
+#define CASE_STABLE(name)                                                     \
+    {                                                                         \
+#name "_stable_row_ids", name, scan_setup_stable, scan_teardown, NULL \
+    }
 
 int main(void)
 {
@@ -629,6 +680,8 @@ int main(void)
         CASE_STABLE(test_scan_filter__rows_that_pass),
         CASE(test_scan_filter__few_batches),
         CASE(test_scan_filter__nested_and_missing_columns),
+        CASE(test_scan_filter__system_columns),
+        CASE_STABLE(test_scan_filter__system_columns),
         CASE(test_scan_filter__constants),
         CASE(test_scan_filter__limits),
         CASE_STABLE(test_scan_filter__limits),

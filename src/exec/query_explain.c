@@ -229,8 +229,8 @@ static void read_metrics(struct writer *w)
 }
 
 /* Live rows of the fragments. */
-static pennon_status live_rows(const struct call *c, struct snapshot *s, struct file_cache *fc, const struct query *q, uint64_t *out,
-                               pennon_error *err)
+static pennon_status live_rows(const struct call *c, struct snapshot *s, struct file_cache *fc, const struct query *q,
+                               uint64_t *out, pennon_error *err)
 {
     *out = 0;
     for (size_t i = 0; i < q->n_fragments; i++) {
