@@ -96,7 +96,12 @@ static uint64_t scan_columns(const char *table, char *text)
     const char *items[NAMES_MAX];
     pennon_names names = {0, items};
     pennon_scan_options_init(&o);
-    for (char *name = strtok(text, ","); name && names.n < NAMES_MAX; name = strtok(NULL, ",")) items[names.n++] = name;
+    for (char *name = text; name && *name && names.n < NAMES_MAX;) {
+        char *comma = strchr(name, ',');
+        if (comma) *comma = '\0';
+        items[names.n++] = name;
+        name = comma ? comma + 1 : NULL;
+    }
     if (names.n) o.columns = &names;
     check(pennon_dataset_open(table, NULL, &ds, &err), &err);
     const uint64_t rows = run_scan(ds, &o);

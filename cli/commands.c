@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "query.h"
+#include "query_options.h"
 
 #define REF_OPTIONS OPT_VERSION, OPT_TAG, OPT_BRANCH, OPT_AS_OF, OPT_EXTERNAL
 #define QUERY_OPTIONS OPT_FILTER, OPT_EXPR, OPT_ORDER_BY, OPT_AGGREGATE, OPT_GROUP_BY, OPT_MATERIALIZE, OPT_INCLUDE_DELETED

@@ -90,7 +90,7 @@ typedef struct pennon_scan_options {
     /* Only rows for which this SQL expression is true. NULL = all. Columns are found by name whatever the case, exact ones first; system columns may
      * be named. INVALID_ARGUMENT of kinds FilterSyntax, FieldNotFound, FunctionNotFound, TypeMismatch. */
     const char *filter;
-    const void *substrait_filter; /* bytes of a Substrait ExtendedExpression; NOT_SUPPORTED. NULL = none */
+    const void *substrait_filter; /* bytes of a Substrait ExtendedExpression, in place of `filter` or beside it. NULL = none */
     size_t substrait_filter_size;
     const pennon_expressions *expressions; /* behind `columns`, before the row id; NULL = none */
     const pennon_orders *order_by;         /* the first counts most; NULL or empty = order of the table */

@@ -123,15 +123,21 @@ done:
     return st;
 }
 
-pennon_status scan_plan_filter(struct scan_plan *p, const struct snapshot *s, struct bytes text, pennon_error *err)
+pennon_status scan_plan_filter(struct scan_plan *p, const struct snapshot *s, const char *text, struct bytes substrait,
+                               pennon_error *err)
 {
     bool value, is_null;
     struct buf b;
+    struct expr *sql = NULL, *message = NULL;
     pennon_status st = PENNON_OK;
     buf_init(&b, p->mem, BUF_NO_LIMIT);
-    ASSERT(p->filter == NULL);
+    ASSERT(p->filter == NULL && (text || substrait.data));
     TRY(make_input(p, s, err));
-    TRY(expr_compile_filter(text, &p->input, p->mem, &p->filter, err));
+    if (text) TRY(expr_compile_filter(bytes_str(text), &p->input, p->mem, &sql, err));
+    if (substrait.data) TRY(expr_compile_substrait(substrait, &p->input, p->mem, &message, err));
+    st = expr_and(sql, message, &p->filter, err); /* takes both */
+    sql = message = NULL;
+    if (st != PENNON_OK) goto done;
     TRY(expr_print(p->filter, &b, err));
     TRY(buf_terminate(&b, err));
     TRY_NEW(p->filter_text, mem_strdup(p->mem, (const char *)b.data, err));
@@ -144,6 +150,8 @@ pennon_status scan_plan_filter(struct scan_plan *p, const struct snapshot *s, st
     TRY(sources_of(p, p->filter, &p->filter_sources, err));
     for (size_t i = 0; i < p->n_sources; i++) p->sources[i].filter = true;
 done:
+    expr_free(sql);
+    expr_free(message);
     buf_free(&b);
     return st;
 }

@@ -70,7 +70,9 @@ pennon_status scan_plan_begin(const struct snapshot *s, enum blob_handling blobs
                               struct scan_plan **out, pennon_error *err) CHECKED;
 struct scan_plan *scan_plan_retain(struct scan_plan *p);
 void scan_plan_free(struct scan_plan *p); /* gives a reference back; NULL is allowed */
-pennon_status scan_plan_filter(struct scan_plan *p, const struct snapshot *s, struct bytes text, pennon_error *err) CHECKED;
+/* SQL, a Substrait message, or both, which then both must hold; either may be absent. */
+pennon_status scan_plan_filter(struct scan_plan *p, const struct snapshot *s, const char *text, struct bytes substrait,
+                               pennon_error *err) CHECKED;
 /* A result column that is a column of the table or a system column. */
 pennon_status scan_plan_column(struct scan_plan *p, const char *path, pennon_error *err) CHECKED;
 /* SYSTEM_PLACE as the last column of the result; the last to be added. */

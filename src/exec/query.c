@@ -30,12 +30,11 @@ static pennon_status check_aggregates(const pennon_scan_options *o, pennon_error
 
 static pennon_status check_options(const pennon_scan_options *o, pennon_error *err)
 {
-    if (o->substrait_filter) return error_set(err, PENNON_NOT_SUPPORTED, "Substrait filter is not supported in this build");
     if (o->blobs != PENNON_BLOBS_DESCRIPTIONS && o->blobs != PENNON_BLOBS_BYTES)
         return error_set(err, PENNON_INVALID_ARGUMENT, "blobs %d is not one of the PENNON_BLOBS_ values", o->blobs);
     if (o->include_deleted_rows && !o->with_row_id && !o->aggregates)
         return error_set(err, PENNON_INVALID_ARGUMENT, "include_deleted_rows is set but with_row_id is false");
-    if (o->include_deleted_rows && !o->filter && (o->limit != PENNON_NONE || o->offset))
+    if (o->include_deleted_rows && !o->filter && !o->substrait_filter && (o->limit != PENNON_NONE || o->offset))
         return error_set(err, PENNON_INVALID_ARGUMENT, "include_deleted_rows together with a limit or an offset and no filter");
     return check_aggregates(o, err);
 }
@@ -70,7 +69,8 @@ static pennon_status begin_read(struct query *q, const struct snapshot *s, const
 {
     const struct column_request r = columns_request(o);
     TRY_RETURN(scan_plan_begin(s, r.blobs, r.with_deleted, q->mem, &q->read, err));
-    return o->filter ? scan_plan_filter(q->read, s, bytes_str(o->filter), err) : PENNON_OK;
+    if (!o->filter && !o->substrait_filter) return PENNON_OK;
+    return scan_plan_filter(q->read, s, o->filter, bytes_of(o->substrait_filter, o->substrait_filter_size), err);
 }
 
 static pennon_status finish_read(struct query *q, const struct snapshot *s, const pennon_scan_options *o, pennon_error *err)
@@ -84,7 +84,7 @@ static pennon_status finish_read(struct query *q, const struct snapshot *s, cons
 static pennon_status plan_rows(struct query *q, const struct snapshot *s, const pennon_scan_options *o, pennon_error *err)
 {
     const struct column_request r = columns_request(o);
-    if (!o->filter && !o->expressions) {
+    if (!o->filter && !o->substrait_filter && !o->expressions) {
         if (o->materialize < PENNON_MATERIALIZE_HEURISTIC || o->materialize > PENNON_MATERIALIZE_EARLY_EXCEPT)
             return error_set(err, PENNON_INVALID_ARGUMENT, "materialize %d is not one of the PENNON_MATERIALIZE_ values",
                              o->materialize);

@@ -7,8 +7,8 @@
  * Source: spec expressions 3-8. */
 #include <strings.h>
 
-#include "expr/bind.h"
 #include "encoding/jsonb.h"
+#include "expr/bind.h"
 #include "expr/lexer.h"
 #include "schema/schema.h"
 

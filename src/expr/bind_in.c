@@ -241,7 +241,8 @@ static struct node *in_mixed(struct binder *b, const struct ast *a, bool strict,
     for (size_t i = 0; i < count; i++) {
         const struct ast *item = a->children[i + 1];
         TRY_NEW(items[i], bind_tree(b, item, false, err));
-        if (strict && bind_is_literal(item, items[i]))
+        /* A null has no type that could count. */
+        if (strict && item->kind != AST_NULL && bind_is_literal(item, items[i]))
             TRY_NEW(items[i], bind_coerce_literal(b, item, items[i], value->schema, err));
     }
     n = in_nodes(b, a, value, items, count, err);

@@ -6,7 +6,7 @@
  *     --aggregate  [alias=]count | [alias=]count(a) | sum(a) | avg(a) | min(a) | max(a), …
  *
  * Items are separated by commas outside of back-ticks; the words are those of SQL, in any case. */
-#include "query.h"
+#include "query_options.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /* The options that say which rows and values a scan gives: --filter, --expr, --order-by, --aggregate, --group-by, --materialize. */
-#ifndef CLI_QUERY_H
-#define CLI_QUERY_H
+#ifndef CLI_QUERY_OPTIONS_H
+#define CLI_QUERY_OPTIONS_H
 
 #include "cli.h"
 
