@@ -255,31 +255,27 @@ struct node *bind_compare(struct binder *b, const struct ast *a, enum ast_compar
     return placed(make_compare(b, op, left, right, err), a);
 }
 
-/* 1 + 1 beside a column: its literals take the column's type. */
-static bool is_literal_arith(const struct ast *a)
-{
-    if (a->kind != AST_ARITH) return false;
-    return a->children[0]->kind <= AST_FLOAT && a->children[1]->kind <= AST_FLOAT;
-}
-
 static struct node *bind_arith(struct binder *b, const struct ast *a, struct node *left, struct node *right, pennon_error *err);
 
-/* The other side of a column in a strict term. */
+/* The right side of a column in a strict term: literals take the column's type, those of arithmetic too (c = 1 + 1, c = d % 2). Recurses as deep as
+ * the syntax tree. */
 static struct node *bind_beside(struct binder *b, const struct ast *a, const struct node *column, pennon_error *err)
 {
     struct node *n;
-    if (is_literal_arith(a)) {
-        struct node *parts[2] = {NULL, NULL};
-        for (size_t i = 0; i < 2; i++) {
-            parts[i] = bind_literal(b, a->children[i], err);
-            if (parts[i]) parts[i] = bind_coerce_literal(b, a->children[i], parts[i], column->schema, err);
-            if (!parts[i]) return NULL;
-        }
-        return bind_arith(b, a, parts[0], parts[1], err);
+    if (a->kind == AST_ARITH) {
+        struct node *left = bind_beside(b, a->children[0], column, err);
+        struct node *right = left ? bind_beside(b, a->children[1], column, err) : NULL;
+        return right ? bind_arith(b, a, left, right, err) : NULL;
     }
     n = bind_tree(b, a, false, err);
     if (!n || !bind_is_literal(a, n)) return n;
     return bind_coerce_literal(b, a, n, column->schema, err);
+}
+
+/* The left side of a column: only a literal itself does. */
+static struct node *bind_before(struct binder *b, const struct ast *a, const struct node *column, pennon_error *err)
+{
+    return a->kind == AST_ARITH ? bind_tree(b, a, false, err) : bind_beside(b, a, column, err);
 }
 
 /* Both sides of an operation; in strict terms literals beside a column are coerced. */
@@ -298,7 +294,7 @@ static pennon_status bind_sides(struct binder *b, const struct ast *a, bool stri
     } else {
         *right = bind_tree(b, second, false, err);
         if (!*right) return err->code;
-        *left = (*right)->kind == NODE_COLUMN ? bind_beside(b, first, *right, err) : bind_tree(b, first, false, err);
+        *left = (*right)->kind == NODE_COLUMN ? bind_before(b, first, *right, err) : bind_tree(b, first, false, err);
     }
     return *left && *right ? PENNON_OK : err->code;
 }
@@ -323,24 +319,44 @@ static struct node *bind_distinct(struct binder *b, const struct ast *a, pennon_
     left = node_cast(b->e, left, type, false, err);
     right = left ? node_cast(b->e, right, type, false, err) : NULL;
     if (!right) return NULL;
+    if (unwrap_cast(b, &left, &right, err) != PENNON_OK || unwrap_cast(b, &right, &left, err) != PENNON_OK) return NULL;
     n = truth_node(b, NODE_DISTINCT, left, right, err);
     if (!n) return NULL;
     n->negated = (a->flags & AST_NEGATED) != 0;
     return simplify_constant(b, n, err);
 }
 
+/* The type of a value and its bounds together: what each bound is compared in, and then both. */
+static pennon_status between_type(struct binder *b, const struct ast *a, const struct node *value, struct node *const *bounds,
+                                  const struct ArrowSchema **type, pennon_error *err)
+{
+    const struct ArrowSchema *each[2];
+    for (size_t i = 0; i < 2; i++) {
+        TRY_RETURN(comparison_type(b->e, value->schema, bounds[i]->schema, &each[i], err));
+        if (!each[i]) return bind_no_type(b, a, "there is no comparison of", value, bounds[i], err);
+    }
+    TRY_RETURN(comparison_type(b->e, each[0], each[1], type, err));
+    return *type ? PENNON_OK : bind_no_type(b, a, "there is no comparison of", bounds[0], bounds[1], err);
+}
+
 /* value >= low AND value <= high; the value is bound once. */
 static struct node *bind_between(struct binder *b, const struct ast *a, bool strict, pennon_error *err)
 {
     bool negated = (a->flags & AST_NEGATED) != 0;
-    struct node *value = bind_tree(b, a->children[0], false, err), *terms[2];
+    const struct ArrowSchema *type;
+    struct node *value = bind_tree(b, a->children[0], false, err), *bounds[2], *terms[2];
     if (!value) return NULL;
     for (size_t i = 0; i < 2; i++) {
         const struct ast *bound = a->children[i + 1];
-        struct node *n = strict && value->kind == NODE_COLUMN ? bind_beside(b, bound, value, err) : bind_tree(b, bound, false, err);
-        enum ast_compare op = i == 0 ? (negated ? AST_LT : AST_GE) : (negated ? AST_GT : AST_LE);
-        if (!n) return NULL;
-        terms[i] = bind_compare(b, a, op, value, n, err);
+        bounds[i] = strict && value->kind == NODE_COLUMN ? bind_beside(b, bound, value, err) : bind_tree(b, bound, false, err);
+        if (!bounds[i]) return NULL;
+    }
+    if (between_type(b, a, value, bounds, &type, err) != PENNON_OK) return NULL;
+    value = node_cast(b->e, value, type, false, err);
+    for (size_t i = 0; i < 2; i++) {
+        const enum ast_compare op = i == 0 ? (negated ? AST_LT : AST_GE) : (negated ? AST_GT : AST_LE);
+        if (!value || !(bounds[i] = node_cast(b->e, bounds[i], type, false, err))) return NULL;
+        terms[i] = bind_compare(b, a, op, value, bounds[i], err);
         if (!terms[i]) return NULL;
     }
     return simplify_chain(b, negated ? NODE_OR : NODE_AND, terms, 2, err);
