@@ -108,14 +108,10 @@ static bool with_sign(struct wide m, bool negative, struct wide *out)
     return zero || wide_negative(out) == negative;
 }
 
-static bool wide_add(struct wide a, struct wide b, struct wide *out)
+/* False when the sum does not fit. */
+static bool add_signed(struct wide a, struct wide b, struct wide *out)
 {
-    uint64_t carry = 0;
-    for (int i = 0; i < 4; i++) {
-        u128 sum = (u128)a.word[i] + b.word[i] + carry;
-        out->word[i] = (uint64_t)sum;
-        carry = (uint64_t)(sum >> 64);
-    }
+    *out = wide_add(&a, &b);
     return wide_negative(&a) != wide_negative(&b) || wide_negative(out) == wide_negative(&a);
 }
 
@@ -136,58 +132,34 @@ static bool multiply_magnitudes(const struct wide *a, const struct wide *b, stru
     return (product[4] | product[5] | product[6] | product[7]) == 0;
 }
 
-static bool at_least(const struct wide *a, const struct wide *b)
+/* -2^255, which has no magnitude. */
+static bool is_least(const struct wide *v)
 {
-    for (int i = 3; i >= 0; i--) {
-        if (a->word[i] != b->word[i]) return a->word[i] > b->word[i];
-    }
-    return true;
-}
-
-/* Quotient and remainder of magnitudes, bit by bit; the divisor is not zero. */
-static void divide_magnitudes(const struct wide *a, const struct wide *b, struct wide *quotient, struct wide *rest)
-{
-    struct wide r = {{0}}, q = {{0}};
-    for (int bit = 255; bit >= 0; bit--) {
-        uint64_t over = r.word[3] >> 63;
-        for (int i = 3; i > 0; i--) r.word[i] = r.word[i] << 1 | r.word[i - 1] >> 63;
-        r.word[0] = r.word[0] << 1 | (a->word[bit / 64] >> (bit % 64) & 1);
-        if (over != 0 || at_least(&r, b)) {
-            uint64_t borrow = 0;
-            for (int i = 0; i < 4; i++) {
-                u128 t = (u128)r.word[i] - b->word[i] - borrow;
-                r.word[i] = (uint64_t)t;
-                borrow = (uint64_t)(t >> 64) & 1;
-            }
-            q.word[bit / 64] |= UINT64_C(1) << (bit % 64);
-        }
-    }
-    *quotient = q;
-    *rest = r;
+    return v->word[3] == UINT64_C(1) << 63 && (v->word[0] | v->word[1] | v->word[2]) == 0;
 }
 
 static enum arithmetic_fault operate_wide(enum ast_arith op, struct wide x, struct wide y, struct wide *z)
 {
     bool negative_x = false, negative_y = false, fits = true;
-    struct wide q, r;
-    if (op == AST_ADD) return wide_add(x, y, z) ? ARITHMETIC_FINE : ARITHMETIC_OVERFLOW;
+    struct wide product, rest;
+    if (op == AST_ADD) return add_signed(x, y, z) ? ARITHMETIC_FINE : ARITHMETIC_OVERFLOW;
     if (op == AST_SUBTRACT) {
         /* The least number has no negative: x - y = ~(~x + y). */
-        struct wide inverted = x;
-        for (int i = 0; i < 4; i++) inverted.word[i] = ~inverted.word[i];
-        fits = wide_add(inverted, y, z);
+        for (int i = 0; i < 4; i++) x.word[i] = ~x.word[i];
+        fits = add_signed(x, y, z);
         for (int i = 0; i < 4; i++) z->word[i] = ~z->word[i];
         return fits ? ARITHMETIC_FINE : ARITHMETIC_OVERFLOW;
     }
-    struct wide mx = magnitude(x, &negative_x), my = magnitude(y, &negative_y);
     if (op == AST_MULTIPLY) {
-        fits = multiply_magnitudes(&mx, &my, &q) && with_sign(q, negative_x != negative_y, z);
+        struct wide mx = magnitude(x, &negative_x), my = magnitude(y, &negative_y);
+        fits = multiply_magnitudes(&mx, &my, &product) && with_sign(product, negative_x != negative_y, z);
         return fits ? ARITHMETIC_FINE : ARITHMETIC_OVERFLOW;
     }
     if ((y.word[0] | y.word[1] | y.word[2] | y.word[3]) == 0) return ARITHMETIC_ZERO;
-    divide_magnitudes(&mx, &my, &q, &r);
-    fits = op == AST_DIVIDE ? with_sign(q, negative_x != negative_y, z) : with_sign(r, negative_x, z);
-    return fits ? ARITHMETIC_FINE : ARITHMETIC_OVERFLOW;
+    if (is_least(&x) || is_least(&y)) return ARITHMETIC_OVERFLOW;
+    *z = wide_divide(&x, &y, &rest);
+    if (op == AST_MODULO) *z = rest;
+    return ARITHMETIC_FINE;
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- rows */

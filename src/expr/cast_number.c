@@ -88,24 +88,26 @@ static struct wide wide_from_u64(uint64_t v) { return (struct wide){{v, 0, 0, 0}
 /* v / 10^n truncated; *half: what is left over is a half or more. */
 static struct wide divide_power(struct wide v, int32_t n, bool *half)
 {
-    char text[WIDE_TEXT_MAX];
-    struct wide out = wide_from_i64(0);
+    i128 small = 0;
+    struct wide p = wide_from_i64(1), rest;
     *half = false;
     if (n <= 0) return v;
-    i128 small = 0;
     if (n <= 38 && narrow(&v, &small)) {
-        i128 p = power_of_ten(n), rest = small % p;
-        *half = (rest < 0 ? -rest : rest) >= p - (rest < 0 ? -rest : rest);
-        return widen(small / p);
+        i128 power = power_of_ten(n), left = small % power;
+        left = left < 0 ? -left : left;
+        *half = left >= power - left;
+        return widen(small / power);
     }
-    /* Digits are cut from the text: the words have no division, and numbers of more than 128 bits are few. */
-    size_t size = wide_to_text(&v, 0, text);
-    size_t sign = text[0] == '-' ? 1 : 0;
-    size_t digits = size - sign;
-    if (digits < (size_t)n) return out;
-    *half = text[size - (size_t)n] >= '5';
-    if (digits > (size_t)n && !wide_from_text(bytes_of(text, size - (size_t)n), 0, WIDE_MAX_DIGITS, &out)) return out;
-    return out;
+    if (n > WIDE_MAX_DIGITS || !wide_fits_digits(&v, WIDE_MAX_DIGITS) || !wide_scale_up(&p, n)) return wide_from_i64(0);
+    struct wide quotient = wide_divide(&v, &p, &rest);
+    if (wide_negative(&rest)) { /* the magnitude: ~rest + 1 */
+        const struct wide one = wide_from_i64(1);
+        for (int i = 0; i < 4; i++) rest.word[i] = ~rest.word[i];
+        rest = wide_add(&rest, &one);
+    }
+    struct wide twice = wide_add(&rest, &rest);
+    *half = wide_compare(&twice, &p) >= 0;
+    return quotient;
 }
 
 static void add_one(struct wide *v, bool negative)
