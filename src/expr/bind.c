@@ -6,6 +6,7 @@
  * Recursion is as deep as the syntax tree, which the parser bounds; lists of any length are loops.
  * Source: spec expressions 3-8. */
 #include "expr/bind.h"
+#include "encoding/jsonb.h"
 #include "expr/lexer.h"
 #include "schema/schema.h"
 
@@ -529,16 +530,40 @@ done:
     return st;
 }
 
+/* jsonb '{"a": 1}': the bytes in which JSON columns are stored. */
+static struct node *bind_jsonb(struct binder *b, const struct ast *a, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    const struct ArrowSchema *type;
+    struct ArrowArray value = {.release = NULL};
+    struct builder *rows = NULL;
+    struct node *n = NULL;
+    struct buf bytes;
+    buf_init(&bytes, b->e->mem, BUF_NO_LIMIT);
+    if (a->children[0]->kind != AST_TEXT) {
+        st = bind_error(b, a, "TypeMismatch", err, "only texts in quotes can be made jsonb");
+        goto done;
+    }
+    st = jsonb_from_text(a->children[0]->text, b->e->mem, &bytes, err);
+    if (st == PENNON_INVALID_ARGUMENT) (void)bind_place(b, a, err);
+    if (st != PENNON_OK) goto done;
+    TRY(expr_simple_type(b->e, "Z", &type, err));
+    TRY_NEW(rows, builder_new(type, b->e->mem, err));
+    TRY(builder_append_bytes(rows, bytes_of(bytes.data, bytes.size), err));
+    TRY(builder_finish(rows, &value, err));
+    TRY_NEW(n, node_literal(b->e, type, &value, err));
+done:
+    builder_free(rows);
+    buf_free(&bytes);
+    return n;
+}
+
 static struct node *bind_cast(struct binder *b, const struct ast *a, pennon_error *err)
 {
     const struct ArrowSchema *type;
     struct node *value, *n;
     bool try_cast = (a->flags & AST_TRY) != 0;
-    if (a->type.id == AST_TYPE_JSONB) {
-        (void)error_set(err, PENNON_NOT_SUPPORTED, "literals of type jsonb are not supported");
-        (void)bind_place(b, a, err);
-        return NULL;
-    }
+    if (a->type.id == AST_TYPE_JSONB) return bind_jsonb(b, a, err);
     value = bind_tree(b, a->children[0], false, err);
     if (!value || sql_type(b, &a->type, &type, err) != PENNON_OK) return NULL;
     if (!cast_possible(value->schema, type)) {

@@ -380,41 +380,62 @@ static bool decimal_operands(struct arrow_type *a, struct arrow_type *b)
     return false;
 }
 
-/* Dates, timestamps, durations. False: no such operation. */
-static bool time_operands(enum ast_arith op, struct arrow_type *a, struct arrow_type *b, struct arrow_type *result)
+/* Days and date32. False: no such operation. */
+static bool day_operands(bool minus, struct arrow_type *a, struct arrow_type *b, struct arrow_type *result)
 {
-    const bool plus = op == AST_ADD, minus = op == AST_SUBTRACT;
-    if (!plus && !minus) return false;
     if (minus && a->id == ARROW_DATE32 && b->id == ARROW_DATE32) {
         *result = plain_type(ARROW_INT64);
     } else if (a->id == ARROW_DATE32 && arrow_id_is_integer(b->id)) {
         *b = plain_type(ARROW_INT64);
         *result = *a;
-    } else if (plus && arrow_id_is_integer(a->id) && b->id == ARROW_DATE32) {
+    } else if (!minus && arrow_id_is_integer(a->id) && b->id == ARROW_DATE32) {
         *a = plain_type(ARROW_INT64);
         *result = *b;
-    } else if (a->id == ARROW_TIMESTAMP && b->id == ARROW_DURATION) {
-        b->unit = a->unit;
-        *result = *a;
-    } else if (plus && a->id == ARROW_DURATION && b->id == ARROW_TIMESTAMP) {
-        a->unit = b->unit;
-        *result = *b;
-    } else if (a->id == ARROW_DURATION && b->id == ARROW_DURATION && a->unit == b->unit) {
-        *result = *a;
-    } else if (minus && (a->id == ARROW_TIMESTAMP || is_date(a->id)) && (b->id == ARROW_TIMESTAMP || is_date(b->id))) {
-        struct arrow_type common;
-        if (a->id == ARROW_DATE64 && b->id == ARROW_DATE64) {
-            common = stamp_type(ARROW_MILLI, "");
-        } else if (!common_time(a, b, &common)) {
-            return false;
-        }
-        if (common.id == ARROW_DATE64) common = stamp_type(ARROW_MILLI, "");
-        *a = *b = common;
-        *result = duration_type(common.unit);
     } else {
         return false;
     }
     return true;
+}
+
+/* Timestamps and durations. */
+static bool duration_operands(bool minus, struct arrow_type *a, struct arrow_type *b, struct arrow_type *result)
+{
+    if (a->id == ARROW_TIMESTAMP && b->id == ARROW_DURATION) {
+        b->unit = a->unit;
+        *result = *a;
+    } else if (!minus && a->id == ARROW_DURATION && b->id == ARROW_TIMESTAMP) {
+        a->unit = b->unit;
+        *result = *b;
+    } else if (a->id == ARROW_DURATION && b->id == ARROW_DURATION && a->unit == b->unit) {
+        *result = *a;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* What lies between two times. */
+static bool time_difference(struct arrow_type *a, struct arrow_type *b, struct arrow_type *result)
+{
+    struct arrow_type common;
+    if ((a->id != ARROW_TIMESTAMP && !is_date(a->id)) || (b->id != ARROW_TIMESTAMP && !is_date(b->id))) return false;
+    if (a->id == ARROW_DATE64 && b->id == ARROW_DATE64) {
+        common = stamp_type(ARROW_MILLI, "");
+    } else if (!common_time(a, b, &common)) {
+        return false;
+    }
+    if (common.id == ARROW_DATE64) common = stamp_type(ARROW_MILLI, "");
+    *a = *b = common;
+    *result = duration_type(common.unit);
+    return true;
+}
+
+/* Dates, timestamps, durations. False: no such operation. */
+static bool time_operands(enum ast_arith op, struct arrow_type *a, struct arrow_type *b, struct arrow_type *result)
+{
+    const bool minus = op == AST_SUBTRACT;
+    if (op != AST_ADD && !minus) return false;
+    return day_operands(minus, a, b, result) || duration_operands(minus, a, b, result) || (minus && time_difference(a, b, result));
 }
 
 bool bind_arithmetic(enum ast_arith op, struct arrow_type *a, struct arrow_type *b, struct arrow_type *result)

@@ -86,10 +86,17 @@ static const uint32_t alphabetic[][2] = {
 };
 /* clang-format on */
 
+#define EIGHT(byte) (UINT64_C(0x0101010101010101) * (byte))
+
 size_t utf8_count(struct bytes text)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < text.size; i++) n += (text.data[i] & 0xc0) != 0x80;
+    size_t n = text.size, i = 0;
+    /* Bytes 10xxxxxx belong to the character before: eight at a time, one bit for each. */
+    for (; text.size - i >= 8; i += 8) {
+        const uint64_t word = load_u64(text.data + i);
+        n -= (word >> 7 & ~word >> 6 & EIGHT(1)) * EIGHT(1) >> 56;
+    }
+    for (; i < text.size; i++) n -= (text.data[i] & 0xc0) == 0x80;
     return n;
 }
 
@@ -247,19 +254,40 @@ static bool cased_behind(struct bytes text, size_t at)
     return false;
 }
 
-static uint8_t ascii_lower(uint8_t c) { return c >= 'A' && c <= 'Z' ? (uint8_t)(c + 32) : c; }
-static uint8_t ascii_upper(uint8_t c) { return c >= 'a' && c <= 'z' ? (uint8_t)(c - 32) : c; }
-
-static bool is_ascii(struct bytes text)
+/* Copy ASCII, letters from `first` to `first` + 25 with their case changed. Bytes below 0x80 do not carry into their neighbours. */
+static void flip_case(uint8_t *to, struct bytes text, uint8_t first)
 {
     size_t i = 0;
     for (; text.size - i >= 8; i += 8) {
-        if (load_u64(text.data + i) & UINT64_C(0x8080808080808080)) return false;
+        const uint64_t word = load_u64(text.data + i);
+        const uint64_t from = word + EIGHT(0x80u - first), past = word + EIGHT(0x80u - first - 26u);
+        store_u64(to + i, word ^ (((from ^ past) & EIGHT(0x80)) >> 2));
     }
     for (; i < text.size; i++) {
-        if (text.data[i] >= 0x80) return false;
+        const uint8_t c = text.data[i];
+        to[i] = c >= first && c < first + 26 ? c ^ 0x20 : c;
     }
-    return true;
+}
+
+/* Bytes from `at` on that are ASCII. */
+static size_t ascii_run(struct bytes text, size_t at)
+{
+    size_t i = at;
+    while (text.size - i >= 8 && (load_u64(text.data + i) & EIGHT(0x80)) == 0) i += 8;
+    while (i < text.size && text.data[i] < 0x80) i++;
+    return i - at;
+}
+
+/* Append the ASCII at *at with its case changed; *at moves behind it. */
+static pennon_status put_ascii(struct bytes text, size_t *at, uint8_t first, struct text_out *out, pennon_error *err)
+{
+    const size_t n = ascii_run(text, *at);
+    uint8_t *to = text_out_room(out, n, err);
+    if (to == NULL) return err->code;
+    flip_case(to, bytes_of(text.data + *at, n), first);
+    text_out_grew(out, n);
+    *at += n;
+    return PENNON_OK;
 }
 
 static pennon_status put_chars(struct text_out *out, const uint32_t *chars, size_t n, pennon_error *err)
@@ -276,19 +304,15 @@ static pennon_status put_chars(struct text_out *out, const uint32_t *chars, size
 pennon_status text_put_lower(struct bytes text, struct text_out *out, pennon_error *err)
 {
     uint32_t to[3];
-    if (is_ascii(text)) {
-        uint8_t *p = text_out_room(out, text.size, err);
-        if (p == NULL) return err->code;
-        for (size_t i = 0; i < text.size; i++) p[i] = ascii_lower(text.data[i]);
-        text_out_grew(out, text.size);
-        return PENNON_OK;
-    }
-    for (size_t at = 0; at < text.size;) {
+    size_t at = 0;
+    TRY_RETURN(put_ascii(text, &at, 'A', out, err));
+    while (at < text.size) {
         const size_t start = at;
         const uint32_t c = utf8_next(text, &at);
         size_t n = char_lower(c, to);
         if (c == CAPITAL_SIGMA && cased_before(text, start) && !cased_behind(text, at)) to[0] = FINAL_SIGMA;
         TRY_RETURN(put_chars(out, to, n, err));
+        TRY_RETURN(put_ascii(text, &at, 'A', out, err));
     }
     return PENNON_OK;
 }
@@ -296,16 +320,12 @@ pennon_status text_put_lower(struct bytes text, struct text_out *out, pennon_err
 pennon_status text_put_upper(struct bytes text, struct text_out *out, pennon_error *err)
 {
     uint32_t to[3];
-    if (is_ascii(text)) {
-        uint8_t *p = text_out_room(out, text.size, err);
-        if (p == NULL) return err->code;
-        for (size_t i = 0; i < text.size; i++) p[i] = ascii_upper(text.data[i]);
-        text_out_grew(out, text.size);
-        return PENNON_OK;
-    }
-    for (size_t at = 0; at < text.size;) {
+    size_t at = 0;
+    TRY_RETURN(put_ascii(text, &at, 'a', out, err));
+    while (at < text.size) {
         const uint32_t c = utf8_next(text, &at);
         TRY_RETURN(put_chars(out, to, char_upper(c, to), err));
+        TRY_RETURN(put_ascii(text, &at, 'a', out, err));
     }
     return PENNON_OK;
 }

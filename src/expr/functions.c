@@ -429,12 +429,12 @@ static struct row_source source_of(const struct datum *d)
     return s;
 }
 
-static void load_row(struct row *row, const struct row_source *sources, int64_t i)
+static void load_row(struct row *row, const struct row_source *sources, bool nulls, int64_t i)
 {
     for (size_t k = 0; k < row->n; k++) {
         const struct datum *d = &row->run->args[k];
         const int64_t at = datum_row(d, i);
-        row->null[k] = row->run->valid == NULL && array_view_is_null(&d->view, at);
+        row->null[k] = nulls && array_view_is_null(&d->view, at);
         if (row->null[k]) {
             row->text[k] = bytes_of(NULL, 0);
             row->integer[k] = 0;
@@ -471,7 +471,7 @@ pennon_status run_rows(struct run_call *r, const struct row_function *f, pennon_
     struct row_source sources[ROW_MAX_ARGS];
     union row_values to = {NULL};
     const enum arrow_id id = r->node->type.id;
-    const bool text = arrow_id_is_variable(id);
+    const bool text = arrow_id_is_variable(id), nulls = (r->node->fn->flags & FUNCTION_STRICT) == 0;
     buf_init(&row.scratch, r->c->mem, BUF_NO_LIMIT);
     buf_init(&row.scratch2, r->c->mem, BUF_NO_LIMIT);
     for (size_t k = 0; k < r->n; k++) sources[k] = source_of(&r->args[k]);
@@ -485,7 +485,7 @@ pennon_status run_rows(struct run_call *r, const struct row_function *f, pennon_
     for (int64_t i = 0; i < r->rows; i++) {
         if (i % ROWS_PER_CHECK == 0) TRY(call_check(r->c, err));
         if (run_valid(r, i)) {
-            load_row(&row, sources, i);
+            load_row(&row, sources, nulls, i);
             row.is_null = false;
             TRY(f->fn(&row, err));
             if (row.is_null) {

@@ -547,7 +547,7 @@ static pennon_status run_formats(struct run_call *r, pennon_error *err)
     for (size_t k = 0; k < r->n; k++) rows[k] = text_rows_of(&r->args[k].view);
     TRY_RETURN(run_values(r, arrow_type_width(&r->node->type), &to, err));
     for (int64_t i = 0; i < r->rows; i++) {
-        int64_t v;
+        int64_t v = 0;
         if (!run_valid(r, i)) continue;
         TRY_RETURN(convert_text(r, rows, i, &v, err));
         store_integer(r, to, i, v);
@@ -590,7 +590,7 @@ static pennon_status run_convert(struct run_call *r, pennon_error *err)
     if (arrow_id_is_text(r->args[0].view.type.id)) return run_formats(r, err);
     TRY_RETURN(run_values(r, arrow_type_width(&r->node->type), &to, err));
     for (int64_t i = 0; i < r->rows; i++) {
-        int64_t v;
+        int64_t v = 0;
         if (!run_valid(r, i)) continue;
         if (!convert_number(r, i, &v)) return run_fault(r, err, "a value does not fit the result");
         store_integer(r, to, i, v);

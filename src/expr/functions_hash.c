@@ -51,6 +51,10 @@ static pennon_status row_digest(struct row *row, pennon_error *err)
     for (size_t i = 0; i < ARRAY_LEN(digest_names); i++) {
         if (bytes_equal(row->text[1], bytes_str(digest_names[i]))) return put_digest(row, (enum digest_id)i, err);
     }
+    if (row->text[1].size > 5 && memcmp(row->text[1].data, "blake", 5) == 0) {
+        return error_set(err, PENNON_NOT_SUPPORTED, "digest: the algorithm '%.*s' is not supported",
+                         (int)min_u64(row->text[1].size, 40), (const char *)row->text[1].data);
+    }
     return run_fault(row->run, err, "there is no algorithm '%.*s'; there are md5, sha224, sha256, sha384, sha512",
                      (int)min_u64(row->text[1].size, 40), (const char *)row->text[1].data);
 }

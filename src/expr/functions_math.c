@@ -137,23 +137,48 @@ static pennon_status bind_real_to_real(struct bind_call *b, pennon_error *err)
     return bind_result(b, is_single(b, 0) ? "f" : "g", err);
 }
 
+/* Values of null rows are computed with the others: whatever they are, nothing fails. */
+static void map_f64(const double *from, size_t step, double *to, int64_t rows, enum real_id id)
+{
+    double (*const f)(double) = real_functions[id].f64;
+    if (id == REAL_SQRT) {
+        for (int64_t i = 0; i < rows; i++) to[i] = sqrt(from[(size_t)i * step]);
+        return;
+    }
+    for (int64_t i = 0; i < rows; i++) to[i] = f(from[(size_t)i * step]);
+}
+
+static void map_f32(const float *from, size_t step, float *to, int64_t rows, enum real_id id)
+{
+    float (*const f)(float) = real_functions[id].f32;
+    for (int64_t i = 0; i < rows; i++) to[i] = f(from[(size_t)i * step]);
+}
+
+/* The values of an argument from its first row on; buffers of arrays that come from elsewhere may lie anywhere and are copied then. */
+static const void *values_at(const struct run_call *r, size_t arg, size_t width, pennon_error *err)
+{
+    const struct datum *d = &r->args[arg];
+    const uint8_t *from = array_view_fixed(&d->view, 0);
+    if ((uintptr_t)from % width == 0) return from;
+    const size_t size = (size_t)d->view.length * width;
+    void *copy = arena_alloc(r->scratch, size + 1, err);
+    if (copy != NULL) memcpy(copy, from, size);
+    return copy;
+}
+
 static pennon_status run_real_to_real(struct run_call *r, pennon_error *err)
 {
-    const struct real_function *f = &real_functions[r->node->fn->option];
-    void *to = NULL;
-    TRY_RETURN(run_values(r, arrow_type_width(&r->node->type), &to, err));
-    for (int64_t i = 0; i < r->rows; i++) {
-        if (!run_valid(r, i)) continue;
-        const uint8_t *p = array_view_fixed(&r->args[0].view, datum_row(&r->args[0], i));
-        if (r->node->type.id == ARROW_FLOAT32) {
-            float x;
-            memcpy(&x, p, sizeof x);
-            ((float *)to)[i] = f->f32(x);
-        } else {
-            double x;
-            memcpy(&x, p, sizeof x);
-            ((double *)to)[i] = f->f64(x);
-        }
+    const enum real_id id = (enum real_id)r->node->fn->option;
+    const size_t width = arrow_type_width(&r->node->type), step = r->args[0].scalar ? 0 : 1;
+    void *to = array_make_buffer(r->out, 1, (size_t)r->rows * width, err);
+    if (to == NULL) return err->code;
+    if (r->rows == 0) return PENNON_OK;
+    const void *from = values_at(r, 0, width, err);
+    if (from == NULL) return err->code;
+    if (width == sizeof(float)) {
+        map_f32(from, step, to, r->rows, id);
+    } else {
+        map_f64(from, step, to, r->rows, id);
     }
     return PENNON_OK;
 }

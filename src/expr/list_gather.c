@@ -101,10 +101,26 @@ bool list_row(const struct list_rows *l, int64_t row, int64_t *start, int64_t *n
     return true;
 }
 
+/* Integers, dates and times are equal where their bytes are. */
+static bool equal_as_bytes(const struct array_view *v)
+{
+    return v->type.layout == LAYOUT_FIXED &&
+           (arrow_id_is_integer(v->type.id) || (v->type.id >= ARROW_DATE32 && v->type.id <= ARROW_DURATION));
+}
+
 bool items_equal(const struct array_view *a, int64_t i, const struct array_view *b, int64_t j)
 {
     const bool null = array_view_is_null(a, i);
     if (null || array_view_is_null(b, j)) return null && array_view_is_null(b, j);
+    if (equal_as_bytes(a)) {
+        const uint8_t *p = array_view_fixed(a, i), *q = array_view_fixed(b, j);
+        switch (a->type.bit_width) {
+        case 8: return *p == *q;
+        case 32: return load_u32(p) == load_u32(q);
+        case 64: return load_u64(p) == load_u64(q);
+        default: return memcmp(p, q, arrow_type_width(&a->type)) == 0;
+        }
+    }
     return value_compare(a, i, b, j) == 0;
 }
 

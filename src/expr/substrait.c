@@ -11,7 +11,7 @@
  *   function             1: anchor, 2: arguments (old form), 4: arguments {1: enum, 2: type, 3: value}
  *   field                1: direct {2: struct field {1: position}}
  *
- * Positions count the top-level columns of the base schema. Columns of user-defined types, and those named __unlikely_name_placeholder…, cannot be referred
+ * Positions count the top-level columns of the base schema. Columns of user-defined types cannot be referred
  * to. The number of columns must be the table's: system columns have no place there.
  * AND and OR are laid out without recursion; what nests otherwise is bounded by AST_MAX_DEPTH.
  * Source: spec expressions 12; the published message definitions of Substrait. */
@@ -40,16 +40,11 @@ static pennon_status read_expression(struct reader *r, struct bytes message, str
 
 /* ---- messages ---- */
 
-static pennon_status corrupt(pennon_error *err, const char *what)
-{
-    (void)error_set(err, PENNON_CORRUPT, "substrait: %s", what);
-    return err->code;
-}
+static pennon_status corrupt(pennon_error *err, const char *what) { return error_set(err, PENNON_CORRUPT, "substrait: %s", what); }
 
 static pennon_status unsupported(pennon_error *err, const char *what)
 {
-    (void)error_set(err, PENNON_NOT_SUPPORTED, "substrait: %s are not supported in filters", what);
-    return err->code;
+    return error_set(err, PENNON_NOT_SUPPORTED, "substrait: %s are not supported in filters", what);
 }
 
 /* The last field with this tag; *found false: there is none. Those of type bytes where `message`. */
@@ -149,14 +144,14 @@ static pennon_status make_arrow_cast(struct reader *r, struct ast *value, const 
 
 static pennon_status integer_of(struct reader *r, uint64_t v, enum ast_type_id id, struct ast **out, pennon_error *err)
 {
-    struct ast *number;
+    struct ast *number = NULL;
     TRY_RETURN(make_integer(r, (int64_t)v, &number, err));
     return make_cast(r, number, (struct ast_type){.id = id}, out, err);
 }
 
 static pennon_status float_of(struct reader *r, uint64_t bits, bool single, struct ast **out, pennon_error *err)
 {
-    struct ast *number;
+    struct ast *number = NULL;
     TRY_RETURN(make(r, AST_FLOAT, 0, &number, err));
     if (single) {
         uint32_t low = (uint32_t)bits;
@@ -173,11 +168,11 @@ static pennon_status float_of(struct reader *r, uint64_t bits, bool single, stru
 /* 16 bytes, least significant first, with precision and scale. */
 static pennon_status decimal_of(struct reader *r, struct bytes message, struct ast **out, pennon_error *err)
 {
-    struct bytes value;
+    struct bytes value = bytes_of(NULL, 0);
     uint64_t precision, scale;
     struct wide w;
     char text[WIDE_TEXT_MAX];
-    struct ast *number;
+    struct ast *number = NULL;
     uint8_t native[16];
     TRY_RETURN(find_message(message, 1, "a decimal has no value", &value, err));
     TRY_RETURN(find_number(message, 2, &precision, err));
@@ -200,7 +195,7 @@ static pennon_status decimal_of(struct reader *r, struct bytes message, struct a
 
 static pennon_status stamp_of(struct reader *r, uint64_t v, bool zone, uint64_t precision, struct ast **out, pennon_error *err)
 {
-    struct ast *number;
+    struct ast *number = NULL;
     TRY_RETURN(make_integer(r, (int64_t)v, &number, err));
     if (precision != 0 && precision != 3 && precision != 6 && precision != 9)
         return unsupported(err, "timestamps of this precision");
@@ -268,8 +263,8 @@ static unsigned literal_wire(uint32_t tag)
 
 static pennon_status literal_value(struct reader *r, const struct wire_item *v, struct ast **out, pennon_error *err)
 {
-    struct ast *days;
-    struct bytes text;
+    struct ast *days = NULL;
+    struct bytes text = bytes_of(NULL, 0);
     switch (v->tag) {
     case 1:
         TRY_RETURN(make(r, AST_BOOL, 0, out, err));
@@ -591,7 +586,7 @@ static pennon_status read_if(struct reader *r, struct bytes message, struct ast 
 static pennon_status read_list(struct reader *r, struct bytes message, struct ast **out, pennon_error *err)
 {
     struct wire_cursor c = wire_cursor_of(message);
-    struct bytes value;
+    struct bytes value = bytes_of(NULL, 0);
     size_t n = 0, at = 1;
     TRY_RETURN(find_message(message, 1, "a list has no value", &value, err));
     while (!wire_cursor_done(&c)) {
@@ -647,8 +642,8 @@ static pennon_status read_type(struct bytes message, struct ast_type *out, penno
 static pennon_status read_cast(struct reader *r, struct bytes message, struct ast **out, pennon_error *err)
 {
     struct bytes type_message, input;
-    struct ast_type type;
-    struct ast *value;
+    struct ast_type type = {.id = AST_TYPE_BOOLEAN};
+    struct ast *value = NULL;
     uint64_t failure;
     TRY_RETURN(find_message(message, 1, "a cast has no type", &type_message, err));
     TRY_RETURN(find_message(message, 2, "a cast has no input", &input, err));
@@ -735,8 +730,8 @@ static pennon_status table_columns(struct reader *r, pennon_error *err)
     return PENNON_OK;
 }
 
-/* Check the count, and strike what cannot be referred to. The top-level names are told from those of children by the input's columns: a
- * placeholder's name stands in the message only. */
+/* Check the count, and strike what cannot be referred to. Names are not looked at: positions say all, and a placeholder is a column that the sender had
+ * no type for. */
 static pennon_status read_schema(struct reader *r, struct bytes message, pennon_error *err)
 {
     struct wire_item item;

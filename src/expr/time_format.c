@@ -13,8 +13,6 @@
  * Source: spec expressions 7; forms asked of official. */
 #include "expr/time_format.h"
 
-#include <stdio.h>
-
 static const char *const month_names[] = {"January", "February", "March",     "April",   "May",      "June",
                                           "July",    "August",   "September", "October", "November", "December"};
 static const char *const day_names[] = {"Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"};
@@ -49,12 +47,19 @@ static pennon_status put_text(struct text_out *out, const char *text, size_t n, 
 /* At least `width` characters; pad is '0', ' ' or '-' for none. */
 static pennon_status put_number(struct text_out *out, int64_t v, int width, char pad, pennon_error *err)
 {
-    char text[32];
-    const int n = pad == '-'   ? snprintf(text, sizeof text, "%" PRId64, v)
-                  : pad == ' ' ? snprintf(text, sizeof text, "%*" PRId64, width, v)
-                               : snprintf(text, sizeof text, "%0*" PRId64, width, v);
-    ASSERT(n > 0 && (size_t)n < sizeof text);
-    return put_text(out, text, (size_t)n, err);
+    uint8_t text[32];
+    size_t at = sizeof text;
+    uint64_t left = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
+    const size_t least = pad == '-' ? 0 : (size_t)width - (pad == '0' && v < 0);
+    ASSERT(width < 16);
+    do {
+        text[--at] = (uint8_t)('0' + left % 10);
+        left /= 10;
+    } while (left > 0);
+    while (pad == '0' && sizeof text - at < least) text[--at] = '0';
+    if (v < 0) text[--at] = '-';
+    while (pad == ' ' && sizeof text - at < least) text[--at] = ' ';
+    return text_out_put(out, bytes_of(text + at, sizeof text - at), err);
 }
 
 static pennon_status put_year(struct text_out *out, int64_t year, char pad, pennon_error *err)
@@ -81,9 +86,10 @@ static pennon_status put_date_field(const struct moment *m, char letter, char pa
                                     pennon_error *err)
 {
     const char zero = pad == 0 ? '0' : pad, blank = pad == 0 ? ' ' : pad;
-    const int32_t yday = moment_year_day(m), wday = moment_weekday(m);
-    int64_t iso_year;
-    const int32_t iso_week = moment_iso_week(m, &iso_year);
+    const bool iso = letter == 'G' || letter == 'g' || letter == 'V';
+    const int32_t yday = letter == 'j' || letter == 'U' || letter == 'W' ? moment_year_day(m) : 1, wday = moment_weekday(m);
+    int64_t iso_year = 0;
+    const int32_t iso_week = iso ? moment_iso_week(m, &iso_year) : 0;
     *known = true;
     switch (letter) {
     case 'Y': return put_year(out, m->date.year, zero, err);

@@ -128,17 +128,17 @@ static int teardown(void **state)
 }
 
 /* A column, or a field of a struct column without the struct's null rows. */
-static void load_column(struct world *w, const struct expr_column *c, struct ArrowArray *out)
+static void load_column(struct world *w, struct mem *m, const struct expr_column *c, struct ArrowArray *out)
 {
     const struct ArrowSchema *type = w->columns.schema->children[c->top];
     const struct ArrowArray *array = w->columns.batch.children[c->top];
     const char *dot = strchr(c->path, '.');
-    uint64_t rows[64];
+    uint64_t rows[65] = {ARRAY_TAKE_NULL}; /* one row before the column, so that it has an offset */
     const size_t n = (size_t)w->columns.batch.length;
     assert_true(n <= 64);
     for (size_t i = 0; i < n; i++) {
         const bool null = dot && array->buffers[0] && !bit_get(array->buffers[0], (uint64_t)array->offset + i);
-        rows[i] = null ? ARRAY_TAKE_NULL : i;
+        rows[i + 1] = null ? ARRAY_TAKE_NULL : i;
     }
     if (dot) {
         const int64_t child = arrow_schema_find(type, bytes_str(dot + 1));
@@ -146,11 +146,15 @@ static void load_column(struct world *w, const struct expr_column *c, struct Arr
         type = type->children[child];
         array = array->children[child];
     }
-    assert_int_equal(array_take(type, array, rows, n, w->mem, out, &w->err), PENNON_OK);
+    assert_int_equal(array_take(type, array, rows, n + 1, m, out, &w->err), PENNON_OK);
+    out->offset = 1;
+    out->length = (int64_t)n;
+    out->null_count = -1;
 }
 
-/* The values of an expression over the table; `out` and *e are the caller's. */
-static pennon_status values_of(struct world *w, struct bytes text, struct expr **e, struct ArrowArray *out)
+/* The values of an expression over the table; `out` and *e are the caller's. The columns are of the memory `of_columns`. */
+static pennon_status values_within(struct world *w, struct mem *of_columns, struct bytes text, struct expr **e,
+                                   struct ArrowArray *out)
 {
     const struct ArrowArray *columns[64];
     struct ArrowArray loaded[64] = {0};
@@ -162,12 +166,17 @@ static pennon_status values_of(struct world *w, struct bytes text, struct expr *
     const struct expr_column *list = expr_columns(*e, &n);
     assert_true(n <= 64);
     for (size_t i = 0; i < n; i++) {
-        load_column(w, &list[i], &loaded[i]);
+        load_column(w, of_columns, &list[i], &loaded[i]);
         columns[i] = &loaded[i];
     }
     st = expr_evaluate(*e, &w->call, columns, w->columns.batch.length, out, &w->err);
     for (size_t i = 0; i < n; i++) array_release(&loaded[i]);
     return st;
+}
+
+static pennon_status values_of(struct world *w, struct bytes text, struct expr **e, struct ArrowArray *out)
+{
+    return values_within(w, w->mem, text, e, out);
 }
 
 static void print_array(struct world *w, const char *what, const struct ArrowSchema *schema, const struct ArrowArray *array)
@@ -300,12 +309,126 @@ static void test_expr_functions__names(void **state)
     assert_non_null(function_find(bytes_str("||")));
 }
 
+static void expect_kind(struct world *w, const char *text, const char *kind)
+{
+    struct expr *e;
+    struct ArrowArray made;
+    const pennon_status st = values_of(w, bytes_str(text), &e, &made);
+    array_release(&made);
+    expr_free(e);
+    assert_int_not_equal(st, PENNON_OK);
+    if (kind != NULL) {
+        assert_non_null(w->err.kind);
+        assert_string_equal(w->err.kind, kind);
+    }
+}
+
+static void test_expr_functions__kinds_of_errors(void **state)
+{
+    struct world *w = *state;
+    expect_kind(w, "chr(n)", "FunctionFailed");
+    expect_kind(w, "split_part(s, ',', 0)", "FunctionFailed");
+    expect_kind(w, "decode(s, 'hex')", "FunctionFailed");
+    /* Too many steps, in constants and in rows. */
+    expect_kind(w, "regexp_like(concat(s, repeat('a', 60), 'b'), '^(a|a|b|c|x| )+$|^(.*)*(.*)*(.*)*(.*)*!$')", "FunctionFailed");
+    expect_kind(w, "regexp_like(s, concat(t, '('))", "FunctionFailed");
+    expect_kind(w, "generate_series(n, 3000000000)", "OffsetOverflow");
+    expect_kind(w, "lower(n)", "TypeMismatch");
+    expect_kind(w, "arrow_cast(n, 'Int99')", "TypeMismatch");
+    expect_kind(w, "st_area(bin)", NULL);
+    assert_int_equal(w->err.code, PENNON_NOT_SUPPORTED);
+    assert_non_null(strstr(w->err.message, "geo"));
+    expect_kind(w, "digest(s, 'blake3')", NULL);
+    assert_int_equal(w->err.code, PENNON_NOT_SUPPORTED);
+    expect_kind(w, "array_length(li, 1, 2)", NULL);
+    expect_kind(w, "lower()", NULL);
+}
+
+/* The boolean expression is true for every row. */
+static void expect_true(struct world *w, const char *text)
+{
+    struct expr *e;
+    struct ArrowArray made;
+    struct array_view v;
+    if (values_of(w, bytes_str(text), &e, &made) != PENNON_OK) fail_msg("%s: %s", text, w->err.message);
+    assert_int_equal(array_view_init(&v, expr_type(e), &made, &w->err), PENNON_OK);
+    for (int64_t i = 0; i < v.length; i++) {
+        if (array_view_is_null(&v, i) || !array_view_bool(&v, i)) fail_msg("%s: row %" PRId64, text, i);
+    }
+    array_release(&made);
+    expr_free(e);
+}
+
+static void test_expr_functions__of_the_moment(void **state)
+{
+    struct world *w = *state;
+    expect_true(w, "now() = current_timestamp and current_date = today() and date_part('year', now()) > 2024");
+    expect_true(w, "to_date(now()) = current_date");
+    expect_true(w, "random() >= 0 and random() < 1 and random() <> random()");
+    expect_true(w,
+                "length(uuid()) = 36 and uuid() <> uuid() and regexp_like(uuid(), '^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab]')");
+    expect_true(w, "starts_with(version(), 'Pennon ')");
+}
+
+/* More patterns than are kept, coming back: each row is matched by its own. */
+static void test_expr_functions__patterns_from_rows(void **state)
+{
+    struct world *w = *state;
+    expect_true(w, "regexp_like(concat('p', coalesce(n, 9), 'q'), concat('^p', coalesce(n, 9), 'q$'))");
+    expect_true(w, "not regexp_like(concat('p', coalesce(n, 9)), concat('^p', coalesce(n, 9) + 1, '$'))");
+    expect_true(w, "coalesce(regexp_replace(s, concat('^(', s, ')$'), '<$1>') = concat('<', s, '>'), s is null or s like '%pad%')");
+}
+
+/* With any budget: the values, or a failure that leaves nothing behind. */
+static void test_expr_functions__small_budgets(void **state)
+{
+    static const char *const texts[] = {
+        "concat(upper(s), lpad(t, 9, 'xy'), repeat(s, 3))",
+        "regexp_replace(s, concat('[', coalesce(t, 'z'), ']'), '<$0>', 'g')",
+        "regexp_match(s, '(.)(?P<n>b)?')",
+        "array_sort(array_union(array_append(li, 3), make_array(n, 2)), 'DESC')",
+        "array_to_string(array_distinct(array_concat(lt, lt)), ',', '-')",
+        "named_struct('a', md5(s), 'b', string_to_array(s, ','))",
+        "json_extract(js, concat('$.', 'c[*]'))",
+        "coalesce(json_get_string(json_get(js, 'd'), 'e'), to_char(ts, '%c'), 'none')",
+        "date_trunc('month', to_timestamp('2020-01-02 03', '%Y-%m-%d %H')) < date_bin('1 hour', tny)",
+        "arrow_cast(make_array(n, n), 'LargeList(Utf8)')",
+        "get_field(st, 'y') || arrow_typeof(st)",
+        "levenshtein(s, t) + array_length(generate_series(1, coalesce(n, 1)))",
+        "greatest(encode(s, 'base64'), nullif(t, 'x'), nvl2(n, s, t))",
+    };
+    struct world *w = *state;
+    struct mem *whole = w->mem;
+    const uint64_t before = mem_used(whole);
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        pennon_status st = PENNON_OVER_BUDGET;
+        for (uint64_t limit = 2048; st != PENNON_OK; limit += limit / 16) {
+            struct expr *e;
+            struct ArrowArray made;
+            assert_true(limit < 64u << 20);
+            w->mem = mem_new(whole, limit, NULL, &w->err);
+            assert_non_null(w->mem);
+            w->call.mem = w->mem;
+            st = values_within(w, whole, bytes_str(texts[i]), &e, &made);
+            if (st != PENNON_OK && st != PENNON_OVER_BUDGET) fail_msg("%s: %s", texts[i], w->err.message);
+            array_release(&made);
+            expr_free(e);
+            assert_int_equal(mem_used(w->mem), 0);
+            mem_release(w->mem);
+        }
+        w->mem = w->call.mem = whole;
+        pennon_error_clear(&w->err);
+        assert_int_equal(mem_used(whole), before);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_expr_functions__answers),
-        cmocka_unit_test(test_expr_functions__errors),
-        cmocka_unit_test(test_expr_functions__names),
+        cmocka_unit_test(test_expr_functions__answers),       cmocka_unit_test(test_expr_functions__errors),
+        cmocka_unit_test(test_expr_functions__names),         cmocka_unit_test(test_expr_functions__kinds_of_errors),
+        cmocka_unit_test(test_expr_functions__of_the_moment), cmocka_unit_test(test_expr_functions__patterns_from_rows),
+        cmocka_unit_test(test_expr_functions__small_budgets),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
