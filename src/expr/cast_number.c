@@ -14,7 +14,7 @@
 
 static bool is_unsigned(const struct arrow_type *t) { return arrow_id_is_integer(t->id) && !arrow_id_is_signed(t->id); }
 
-bool store_integer(const struct arrow_type *t, int64_t v, uint8_t *to)
+bool cast_store_integer(const struct arrow_type *t, int64_t v, uint8_t *to)
 {
     switch (t->bit_width) {
     case 8: {
@@ -42,7 +42,7 @@ bool store_integer(const struct arrow_type *t, int64_t v, uint8_t *to)
     }
 }
 
-void store_float(const struct arrow_type *t, double v, uint8_t *to)
+void cast_store_float(const struct arrow_type *t, double v, uint8_t *to)
 {
     float single = (float)v;
     uint16_t half = 0;
@@ -124,7 +124,7 @@ static void add_one(struct wide *v, bool negative)
     }
 }
 
-bool store_decimal(const struct arrow_type *t, struct wide v, int32_t scale, uint8_t *to)
+bool cast_store_decimal(const struct arrow_type *t, struct wide v, int32_t scale, uint8_t *to)
 {
     bool half = false, negative = wide_negative(&v);
     i128 small = 0;
@@ -180,7 +180,7 @@ static bool integer_to_integer(const struct cast *k, int64_t row, uint8_t *to)
         memcpy(to, &v, sizeof v);
         return true;
     }
-    return store_integer(&k->to, v, to);
+    return cast_store_integer(&k->to, v, to);
 }
 
 static bool integer_to_float(const struct cast *k, int64_t row, uint8_t *to)
@@ -192,7 +192,7 @@ static bool integer_to_float(const struct cast *k, int64_t row, uint8_t *to)
         memcpy(to, &f, sizeof f);
         return true;
     }
-    store_float(&k->to, large ? (double)(uint64_t)v : (double)v, to);
+    cast_store_float(&k->to, large ? (double)(uint64_t)v : (double)v, to);
     return true;
 }
 
@@ -206,7 +206,7 @@ static bool double_to_integer(const struct arrow_type *t, double v, uint8_t *to)
         return true;
     }
     if (!(whole >= -9223372036854775808.0 && whole < 9223372036854775808.0)) return false;
-    return store_integer(t, (int64_t)whole, to);
+    return cast_store_integer(t, (int64_t)whole, to);
 }
 
 static bool float_to_integer(const struct cast *k, int64_t row, uint8_t *to)
@@ -216,18 +216,18 @@ static bool float_to_integer(const struct cast *k, int64_t row, uint8_t *to)
 
 static bool float_to_float(const struct cast *k, int64_t row, uint8_t *to)
 {
-    store_float(&k->to, array_view_double(k->from, row), to);
+    cast_store_float(&k->to, array_view_double(k->from, row), to);
     return true;
 }
 
 static bool bool_to_integer(const struct cast *k, int64_t row, uint8_t *to)
 {
-    return store_integer(&k->to, array_view_bool(k->from, row), to);
+    return cast_store_integer(&k->to, array_view_bool(k->from, row), to);
 }
 
 static bool bool_to_float(const struct cast *k, int64_t row, uint8_t *to)
 {
-    store_float(&k->to, array_view_bool(k->from, row) ? 1 : 0, to);
+    cast_store_float(&k->to, array_view_bool(k->from, row) ? 1 : 0, to);
     return true;
 }
 
@@ -246,7 +246,7 @@ static bool float_to_bool(const struct cast *k, int64_t row, uint8_t *to)
 static bool integer_to_decimal(const struct cast *k, int64_t row, uint8_t *to)
 {
     int64_t v = array_view_int(k->from, row);
-    return store_decimal(&k->to, k->from->type.id == ARROW_UINT64 ? wide_from_u64((uint64_t)v) : wide_from_i64(v), 0, to);
+    return cast_store_decimal(&k->to, k->from->type.id == ARROW_UINT64 ? wide_from_u64((uint64_t)v) : wide_from_i64(v), 0, to);
 }
 
 static bool float_to_decimal(const struct cast *k, int64_t row, uint8_t *to)
@@ -270,12 +270,12 @@ static bool float_to_decimal(const struct cast *k, int64_t row, uint8_t *to)
             if ((w.word[3] >> 63 != 0) != (fill != 0)) return false;
         }
     }
-    return store_decimal(&k->to, w, k->to.scale, to);
+    return cast_store_decimal(&k->to, w, k->to.scale, to);
 }
 
 static bool decimal_to_decimal(const struct cast *k, int64_t row, uint8_t *to)
 {
-    return store_decimal(&k->to, decimal_at(k, row), k->from->type.scale, to);
+    return cast_store_decimal(&k->to, decimal_at(k, row), k->from->type.scale, to);
 }
 
 static bool decimal_to_integer(const struct cast *k, int64_t row, uint8_t *to)
@@ -293,12 +293,12 @@ static bool decimal_to_integer(const struct cast *k, int64_t row, uint8_t *to)
     }
     uint64_t fill = v.word[0] >> 63 != 0 ? UINT64_MAX : 0;
     if (v.word[1] != fill || v.word[2] != fill || v.word[3] != fill) return false;
-    return store_integer(&k->to, (int64_t)v.word[0], to);
+    return cast_store_integer(&k->to, (int64_t)v.word[0], to);
 }
 
 static bool decimal_to_float(const struct cast *k, int64_t row, uint8_t *to)
 {
-    store_float(&k->to, decimal_double(k, row), to);
+    cast_store_float(&k->to, decimal_double(k, row), to);
     return true;
 }
 
