@@ -139,8 +139,8 @@ static pennon_status row_bytes(const struct cast *k, int64_t row, struct buf *by
         return *good ? buf_append(bytes, b.data, b.size, err) : PENNON_OK;
     }
     if (is_binary(k->to.id)) return buf_append(bytes, array_view_fixed(k->from, row), arrow_type_width(&k->from->type), err);
-    pennon_status st =
-        from == ARROW_TIMESTAMP ? timestamp_text(k->from, row, &k->from_zone, bytes, err) : value_text(k->from, row, bytes, err);
+    pennon_status st = from == ARROW_TIMESTAMP ? cast_timestamp_text(k->from, row, &k->from_zone, bytes, err)
+                                               : value_text(k->from, row, bytes, err);
     if (st == PENNON_INVALID_ARGUMENT && k->try_cast) {
         *good = false;
         pennon_error_clear(err);

@@ -34,11 +34,11 @@ cast_row_fn cast_parse_find(const struct arrow_type *to);
 pennon_status cast_time_prepare(struct cast *k, pennon_error *err) CHECKED;
 
 /* Store an integer of an integer or time type; false where it does not fit. */
-bool store_integer(const struct arrow_type *t, int64_t v, uint8_t *to);
+bool cast_store_integer(const struct arrow_type *t, int64_t v, uint8_t *to);
 /* A double rounded to the float type. */
-void store_float(const struct arrow_type *t, double v, uint8_t *to);
+void cast_store_float(const struct arrow_type *t, double v, uint8_t *to);
 /* An integer with a scale as a decimal, rounded half away from zero; false past the precision. */
-bool store_decimal(const struct arrow_type *t, struct wide v, int32_t scale, uint8_t *to);
+bool cast_store_decimal(const struct arrow_type *t, struct wide v, int32_t scale, uint8_t *to);
 static inline int64_t units_per_second(enum arrow_unit u)
 {
     return u == ARROW_SECOND ? 1 : u == ARROW_MILLI ? 1000 : u == ARROW_MICRO ? 1000000 : 1000000000;
@@ -53,16 +53,16 @@ struct moment {
     struct bytes zone; /* its name where it is no plain offset */
     int64_t offset;
 };
-bool text_date(struct bytes text, struct zone_cache *zones, int64_t *days);
-bool parse_moment(struct bytes text, struct moment *out);
+bool cast_read_date(struct bytes text, struct zone_cache *zones, int64_t *days);
+bool cast_read_moment(struct bytes text, struct moment *out);
 /* Seconds since 1970, UTC; a local time is one of `local`. False: the named zone is unknown, or out of range. */
-bool moment_instant(const struct moment *m, const struct zone *local, struct zone_cache *zones, int64_t *seconds);
+bool cast_moment_instant(const struct moment *m, const struct zone *local, struct zone_cache *zones, int64_t *seconds);
 
 /* A timestamp as text, in its zone. */
-pennon_status timestamp_text(const struct array_view *v, int64_t row, const struct zone *z, struct buf *out,
-                             pennon_error *err) CHECKED;
+pennon_status cast_timestamp_text(const struct array_view *v, int64_t row, const struct zone *z, struct buf *out,
+                                  pennon_error *err) CHECKED;
 /* Text of a float as official writes it: shortest digits that read back. */
 #define FLOAT_TEXT_MAX 64u
-size_t float_text(double v, enum arrow_id id, char out[FLOAT_TEXT_MAX]);
+size_t cast_float_text(double v, enum arrow_id id, char out[FLOAT_TEXT_MAX]);
 
 #endif

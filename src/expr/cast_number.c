@@ -14,7 +14,7 @@
 
 static bool is_unsigned(const struct arrow_type *t) { return arrow_id_is_integer(t->id) && !arrow_id_is_signed(t->id); }
 
-bool store_integer(const struct arrow_type *t, int64_t v, uint8_t *to)
+bool cast_store_integer(const struct arrow_type *t, int64_t v, uint8_t *to)
 {
     switch (t->bit_width) {
     case 8: {
@@ -42,7 +42,7 @@ bool store_integer(const struct arrow_type *t, int64_t v, uint8_t *to)
     }
 }
 
-void store_float(const struct arrow_type *t, double v, uint8_t *to)
+void cast_store_float(const struct arrow_type *t, double v, uint8_t *to)
 {
     float single = (float)v;
     uint16_t half = 0;
@@ -88,24 +88,26 @@ static struct wide wide_from_u64(uint64_t v) { return (struct wide){{v, 0, 0, 0}
 /* v / 10^n truncated; *half: what is left over is a half or more. */
 static struct wide divide_power(struct wide v, int32_t n, bool *half)
 {
-    char text[WIDE_TEXT_MAX];
-    struct wide out = wide_from_i64(0);
+    i128 small = 0;
+    struct wide p = wide_from_i64(1), rest;
     *half = false;
     if (n <= 0) return v;
-    i128 small = 0;
     if (n <= 38 && narrow(&v, &small)) {
-        i128 p = power_of_ten(n), rest = small % p;
-        *half = (rest < 0 ? -rest : rest) >= p - (rest < 0 ? -rest : rest);
-        return widen(small / p);
+        i128 power = power_of_ten(n), left = small % power;
+        left = left < 0 ? -left : left;
+        *half = left >= power - left;
+        return widen(small / power);
     }
-    /* Digits are cut from the text: the words have no division, and numbers of more than 128 bits are few. */
-    size_t size = wide_to_text(&v, 0, text);
-    size_t sign = text[0] == '-' ? 1 : 0;
-    size_t digits = size - sign;
-    if (digits < (size_t)n) return out;
-    *half = text[size - (size_t)n] >= '5';
-    if (digits > (size_t)n && !wide_from_text(bytes_of(text, size - (size_t)n), 0, WIDE_MAX_DIGITS, &out)) return out;
-    return out;
+    if (n > WIDE_MAX_DIGITS || !wide_fits_digits(&v, WIDE_MAX_DIGITS) || !wide_scale_up(&p, n)) return wide_from_i64(0);
+    struct wide quotient = wide_divide(&v, &p, &rest);
+    if (wide_negative(&rest)) { /* the magnitude: ~rest + 1 */
+        const struct wide one = wide_from_i64(1);
+        for (int i = 0; i < 4; i++) rest.word[i] = ~rest.word[i];
+        rest = wide_add(&rest, &one);
+    }
+    struct wide twice = wide_add(&rest, &rest);
+    *half = wide_compare(&twice, &p) >= 0;
+    return quotient;
 }
 
 static void add_one(struct wide *v, bool negative)
@@ -122,7 +124,7 @@ static void add_one(struct wide *v, bool negative)
     }
 }
 
-bool store_decimal(const struct arrow_type *t, struct wide v, int32_t scale, uint8_t *to)
+bool cast_store_decimal(const struct arrow_type *t, struct wide v, int32_t scale, uint8_t *to)
 {
     bool half = false, negative = wide_negative(&v);
     i128 small = 0;
@@ -178,7 +180,7 @@ static bool integer_to_integer(const struct cast *k, int64_t row, uint8_t *to)
         memcpy(to, &v, sizeof v);
         return true;
     }
-    return store_integer(&k->to, v, to);
+    return cast_store_integer(&k->to, v, to);
 }
 
 static bool integer_to_float(const struct cast *k, int64_t row, uint8_t *to)
@@ -190,7 +192,7 @@ static bool integer_to_float(const struct cast *k, int64_t row, uint8_t *to)
         memcpy(to, &f, sizeof f);
         return true;
     }
-    store_float(&k->to, large ? (double)(uint64_t)v : (double)v, to);
+    cast_store_float(&k->to, large ? (double)(uint64_t)v : (double)v, to);
     return true;
 }
 
@@ -204,7 +206,7 @@ static bool double_to_integer(const struct arrow_type *t, double v, uint8_t *to)
         return true;
     }
     if (!(whole >= -9223372036854775808.0 && whole < 9223372036854775808.0)) return false;
-    return store_integer(t, (int64_t)whole, to);
+    return cast_store_integer(t, (int64_t)whole, to);
 }
 
 static bool float_to_integer(const struct cast *k, int64_t row, uint8_t *to)
@@ -214,18 +216,18 @@ static bool float_to_integer(const struct cast *k, int64_t row, uint8_t *to)
 
 static bool float_to_float(const struct cast *k, int64_t row, uint8_t *to)
 {
-    store_float(&k->to, array_view_double(k->from, row), to);
+    cast_store_float(&k->to, array_view_double(k->from, row), to);
     return true;
 }
 
 static bool bool_to_integer(const struct cast *k, int64_t row, uint8_t *to)
 {
-    return store_integer(&k->to, array_view_bool(k->from, row), to);
+    return cast_store_integer(&k->to, array_view_bool(k->from, row), to);
 }
 
 static bool bool_to_float(const struct cast *k, int64_t row, uint8_t *to)
 {
-    store_float(&k->to, array_view_bool(k->from, row) ? 1 : 0, to);
+    cast_store_float(&k->to, array_view_bool(k->from, row) ? 1 : 0, to);
     return true;
 }
 
@@ -244,7 +246,7 @@ static bool float_to_bool(const struct cast *k, int64_t row, uint8_t *to)
 static bool integer_to_decimal(const struct cast *k, int64_t row, uint8_t *to)
 {
     int64_t v = array_view_int(k->from, row);
-    return store_decimal(&k->to, k->from->type.id == ARROW_UINT64 ? wide_from_u64((uint64_t)v) : wide_from_i64(v), 0, to);
+    return cast_store_decimal(&k->to, k->from->type.id == ARROW_UINT64 ? wide_from_u64((uint64_t)v) : wide_from_i64(v), 0, to);
 }
 
 static bool float_to_decimal(const struct cast *k, int64_t row, uint8_t *to)
@@ -268,12 +270,12 @@ static bool float_to_decimal(const struct cast *k, int64_t row, uint8_t *to)
             if ((w.word[3] >> 63 != 0) != (fill != 0)) return false;
         }
     }
-    return store_decimal(&k->to, w, k->to.scale, to);
+    return cast_store_decimal(&k->to, w, k->to.scale, to);
 }
 
 static bool decimal_to_decimal(const struct cast *k, int64_t row, uint8_t *to)
 {
-    return store_decimal(&k->to, decimal_at(k, row), k->from->type.scale, to);
+    return cast_store_decimal(&k->to, decimal_at(k, row), k->from->type.scale, to);
 }
 
 static bool decimal_to_integer(const struct cast *k, int64_t row, uint8_t *to)
@@ -291,12 +293,12 @@ static bool decimal_to_integer(const struct cast *k, int64_t row, uint8_t *to)
     }
     uint64_t fill = v.word[0] >> 63 != 0 ? UINT64_MAX : 0;
     if (v.word[1] != fill || v.word[2] != fill || v.word[3] != fill) return false;
-    return store_integer(&k->to, (int64_t)v.word[0], to);
+    return cast_store_integer(&k->to, (int64_t)v.word[0], to);
 }
 
 static bool decimal_to_float(const struct cast *k, int64_t row, uint8_t *to)
 {
-    store_float(&k->to, decimal_double(k, row), to);
+    cast_store_float(&k->to, decimal_double(k, row), to);
     return true;
 }
 

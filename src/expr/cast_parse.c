@@ -86,7 +86,7 @@ static bool parse_integer(const struct cast *k, int64_t row, uint8_t *to)
         return true;
     }
     if (v > (uint64_t)INT64_MAX + negative) return false;
-    return store_integer(&k->to, negative ? (int64_t)(0 - v) : (int64_t)v, to);
+    return cast_store_integer(&k->to, negative ? (int64_t)(0 - v) : (int64_t)v, to);
 }
 
 static bool parse_float(const struct cast *k, int64_t row, uint8_t *to)
@@ -103,7 +103,7 @@ static bool parse_float(const struct cast *k, int64_t row, uint8_t *to)
     } else if (!real_parse(word, &v)) {
         return false;
     }
-    store_float(&k->to, sign && t.data[0] == '-' ? -v : v, to);
+    cast_store_float(&k->to, sign && t.data[0] == '-' ? -v : v, to);
     return true;
 }
 
@@ -137,7 +137,7 @@ static bool parse_decimal(const struct cast *k, int64_t row, uint8_t *to)
     /* Official takes what has no digits as zero, unless the type has no digits behind the point. */
     if (digits == 0) {
         if (scale == 0) return false;
-        return store_decimal(&k->to, wide_from_i64(0), 0, to);
+        return cast_store_decimal(&k->to, wide_from_i64(0), 0, to);
     }
     size_t behind = t.size - point - (point < t.size);
     bool cut = behind > (size_t)scale;
@@ -154,7 +154,7 @@ static bool parse_decimal(const struct cast *k, int64_t row, uint8_t *to)
             w.word[i] += negative ? UINT64_MAX : 1;
         }
     }
-    return store_decimal(&k->to, w, scale, to);
+    return cast_store_decimal(&k->to, w, scale, to);
 }
 
 /* --------------------------------------------------------------------------------------------------------------- dates */
@@ -177,7 +177,7 @@ static bool parse_signed_date(struct bytes text, int64_t *days)
     return day_of(text.data[0] == '-' ? -year : year, month, day, days);
 }
 
-bool text_date(struct bytes text, struct zone_cache *zones, int64_t *days)
+bool cast_read_date(struct bytes text, struct zone_cache *zones, int64_t *days)
 {
     struct scan s = {text.data, text.data + text.size};
     struct moment m;
@@ -187,7 +187,7 @@ bool text_date(struct bytes text, struct zone_cache *zones, int64_t *days)
     if (text.size > 10) {
         int64_t seconds = 0;
         struct zone utc = {.named = false};
-        if (!parse_moment(text, &m) || !moment_instant(&m, &utc, zones, &seconds)) return false;
+        if (!cast_read_moment(text, &m) || !cast_moment_instant(&m, &utc, zones, &seconds)) return false;
         *days = floor_div(seconds, DAY);
         return true;
     }
@@ -224,7 +224,7 @@ static bool take_clock(struct scan *s, struct moment *m)
     return hour < 24 && minute < 60 && second <= 60 && take_fraction(s, &m->nanos);
 }
 
-bool parse_moment(struct bytes text, struct moment *out)
+bool cast_read_moment(struct bytes text, struct moment *out)
 {
     struct scan s = {text.data, text.data + text.size};
     int64_t year = 0, month = 0, day = 0;
@@ -244,7 +244,7 @@ bool parse_moment(struct bytes text, struct moment *out)
     return out->zone.size > 0;
 }
 
-bool moment_instant(const struct moment *m, const struct zone *local, struct zone_cache *zones, int64_t *seconds)
+bool cast_moment_instant(const struct moment *m, const struct zone *local, struct zone_cache *zones, int64_t *seconds)
 {
     const struct zone *z = local;
     *seconds = m->days * DAY + m->seconds;
@@ -258,7 +258,7 @@ bool moment_instant(const struct moment *m, const struct zone *local, struct zon
 static bool parse_date32(const struct cast *k, int64_t row, uint8_t *to)
 {
     int64_t days = 0;
-    return text_date(array_view_bytes(k->from, row), k->zones, &days) && store_integer(&k->to, days, to);
+    return cast_read_date(array_view_bytes(k->from, row), k->zones, &days) && cast_store_integer(&k->to, days, to);
 }
 
 /* Seconds and billionths as units; the leap second counts where the unit is finer than it. */
@@ -273,15 +273,15 @@ static bool parse_timestamp(const struct cast *k, int64_t row, uint8_t *to)
     struct moment m;
     int64_t seconds = 0, v = 0;
     int64_t units = units_per_second(k->to.unit);
-    if (!parse_moment(array_view_bytes(k->from, row), &m)) return false;
-    if (!moment_instant(&m, &k->to_zone, k->zones, &seconds)) return false;
+    if (!cast_read_moment(array_view_bytes(k->from, row), &m)) return false;
+    if (!cast_moment_instant(&m, &k->to_zone, k->zones, &seconds)) return false;
     if (units == 1 && m.seconds % 60 == 0 && m.seconds > 0 && m.nanos >= 0) {
         /* A second of 60 cannot be told from the next minute here but by the text: official keeps the second before it. */
         struct bytes text = array_view_bytes(k->from, row);
         size_t at = text.size > 18 && text.data[13] == ':' ? 17 : 15;
         if (text.size >= at + 2 && text.data[at] == '6' && text.data[at + 1] == '0') seconds--;
     }
-    return to_units(seconds, m.nanos, units, &v) && store_integer(&k->to, v, to);
+    return to_units(seconds, m.nanos, units, &v) && cast_store_integer(&k->to, v, to);
 }
 
 static bool parse_date64(const struct cast *k, int64_t row, uint8_t *to)
@@ -291,10 +291,10 @@ static bool parse_date64(const struct cast *k, int64_t row, uint8_t *to)
     struct moment m;
     int64_t days = 0, seconds = 0, v = 0;
     if (text.size > 10) {
-        if (!parse_moment(text, &m) || !moment_instant(&m, &utc, k->zones, &seconds)) return false;
-        return to_units(seconds, m.nanos, 1000, &v) && store_integer(&k->to, v, to);
+        if (!cast_read_moment(text, &m) || !cast_moment_instant(&m, &utc, k->zones, &seconds)) return false;
+        return to_units(seconds, m.nanos, 1000, &v) && cast_store_integer(&k->to, v, to);
     }
-    return text_date(text, k->zones, &days) && store_integer(&k->to, days * DAY * 1000, to);
+    return cast_read_date(text, k->zones, &days) && cast_store_integer(&k->to, days * DAY * 1000, to);
 }
 
 /* Behind a time: a blank and AM or PM. */
@@ -320,7 +320,7 @@ static bool parse_time(const struct cast *k, int64_t row, uint8_t *to)
     if (take(&s, ':') && (!take_fixed(&s, 2, &second) || second > 60 || !take_fraction(&s, &nanos))) return false;
     if (!take_half(&s, &hour)) return false;
     if (!to_units(hour * 3600 + minute * 60 + second, nanos, units, &v)) return false;
-    return store_integer(&k->to, v % (DAY * units), to);
+    return cast_store_integer(&k->to, v % (DAY * units), to);
 }
 
 cast_row_fn cast_parse_find(const struct arrow_type *to)

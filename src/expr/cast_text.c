@@ -65,7 +65,7 @@ static size_t put_plain(const char *digits, size_t n, int32_t point, char *out)
     return at;
 }
 
-size_t float_text(double v, enum arrow_id id, char out[FLOAT_TEXT_MAX])
+size_t cast_float_text(double v, enum arrow_id id, char out[FLOAT_TEXT_MAX])
 {
     char digits[24];
     int32_t exponent = 0;
@@ -128,7 +128,7 @@ static pennon_status put_clock(int64_t seconds, int64_t nanos, struct buf *out, 
     return put_fraction(nanos, out, err);
 }
 
-pennon_status timestamp_text(const struct array_view *v, int64_t row, const struct zone *z, struct buf *out, pennon_error *err)
+pennon_status cast_timestamp_text(const struct array_view *v, int64_t row, const struct zone *z, struct buf *out, pennon_error *err)
 {
     int64_t value = array_view_int(v, row), units = units_per_second(v->type.unit), instant = floor_div(value, units), east = 0;
     int64_t nanos = floor_mod(value, units) * (1000000000 / units);
@@ -156,7 +156,7 @@ static pennon_status put_timestamp(const struct array_view *v, int64_t row, stru
     struct arena arena;
     arena_init(&arena, out->mem);
     if (v->type.timezone != NULL) TRY(zone_find(bytes_str(v->type.timezone), &arena, &z, err));
-    TRY(timestamp_text(v, row, &z, out, err));
+    TRY(cast_timestamp_text(v, row, &z, out, err));
 done:
     arena_reset(&arena);
     return st;
@@ -252,7 +252,7 @@ static pennon_status put_fixed(const struct array_view *v, int64_t row, struct b
     enum arrow_id id = v->type.id;
     if (id == ARROW_UINT64) return buf_printf(out, err, "%" PRIu64, (uint64_t)array_view_int(v, row));
     if (arrow_id_is_integer(id)) return buf_printf(out, err, "%" PRId64, array_view_int(v, row));
-    if (arrow_id_is_float(id)) return buf_append(out, text, float_text(array_view_double(v, row), id, text), err);
+    if (arrow_id_is_float(id)) return buf_append(out, text, cast_float_text(array_view_double(v, row), id, text), err);
     if (arrow_id_is_decimal(id)) return put_decimal(v, row, out, err);
     if (id >= ARROW_DATE32 && id <= ARROW_DURATION) return put_time(v, row, out, err);
     if (id == ARROW_DICTIONARY) return value_text(&v->children[0], array_view_int(v, row), out, err);

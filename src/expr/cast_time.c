@@ -69,7 +69,7 @@ static bool units(const struct cast *k, int64_t row, uint8_t *to)
     if (k->to.id == ARROW_TIMESTAMP && has_zone(&k->to) && !has_zone(&k->from->type)) {
         if (!from_local(&k->to_zone, units_of(&k->to), &v)) return false;
     }
-    return store_integer(&k->to, v, to);
+    return cast_store_integer(&k->to, v, to);
 }
 
 static bool date_to_units(const struct cast *k, int64_t row, uint8_t *to)
@@ -82,19 +82,19 @@ static bool date_to_units(const struct cast *k, int64_t row, uint8_t *to)
         if (__builtin_mul_overflow(v, k->factor, &v)) return false;
     }
     if (k->to.id == ARROW_TIMESTAMP && has_zone(&k->to) && !from_local(&k->to_zone, units_of(&k->to), &v)) return false;
-    return store_integer(&k->to, v, to);
+    return cast_store_integer(&k->to, v, to);
 }
 
 static bool date64_to_date32(const struct cast *k, int64_t row, uint8_t *to)
 {
-    return store_integer(&k->to, array_view_int(k->from, row) / (DAY * 1000), to);
+    return cast_store_integer(&k->to, array_view_int(k->from, row) / (DAY * 1000), to);
 }
 
 static bool timestamp_to_date32(const struct cast *k, int64_t row, uint8_t *to)
 {
     int64_t v = array_view_int(k->from, row);
     if (!to_local(&k->from_zone, units_of(&k->from->type), &v)) return false;
-    return store_integer(&k->to, floor_div(v, DAY * units_of(&k->from->type)), to);
+    return cast_store_integer(&k->to, floor_div(v, DAY * units_of(&k->from->type)), to);
 }
 
 static bool timestamp_to_time(const struct cast *k, int64_t row, uint8_t *to)
@@ -102,20 +102,20 @@ static bool timestamp_to_time(const struct cast *k, int64_t row, uint8_t *to)
     int64_t v = array_view_int(k->from, row);
     if (!to_local(&k->from_zone, units_of(&k->from->type), &v)) return false;
     v = floor_mod(v, DAY * units_of(&k->from->type));
-    return store_integer(&k->to, v / k->divisor * k->factor, to);
+    return cast_store_integer(&k->to, v / k->divisor * k->factor, to);
 }
 
 static bool number_to_number(const struct cast *k, int64_t row, uint8_t *to)
 {
     int64_t v = array_view_int(k->from, row);
     if (k->from->type.id == ARROW_UINT64 && v < 0) return false; /* 2^63 and above */
-    return store_integer(&k->to, v, to);
+    return cast_store_integer(&k->to, v, to);
 }
 
 /* An int32 is days, whatever the unit of the date. */
 static bool days_to_date64(const struct cast *k, int64_t row, uint8_t *to)
 {
-    return store_integer(&k->to, array_view_int(k->from, row) * (DAY * 1000), to);
+    return cast_store_integer(&k->to, array_view_int(k->from, row) * (DAY * 1000), to);
 }
 
 static bool is_time_of_day(enum arrow_id id) { return id == ARROW_TIME32 || id == ARROW_TIME64; }

@@ -48,11 +48,10 @@ static int64_t float_key(const struct array_view *v, int64_t i)
     return k < 0 ? k ^ INT64_MAX : k;
 }
 
-static int order_wide(struct wide a, struct wide b)
+static int order_wide(const uint8_t *a, const uint8_t *b, size_t width)
 {
-    int c = order_i64((int64_t)a.word[3], (int64_t)b.word[3]);
-    for (int k = 2; k >= 0 && c == 0; k--) c = order_u64(a.word[k], b.word[k]);
-    return c;
+    struct wide x = wide_load(a, width), y = wide_load(b, width);
+    return wide_compare(&x, &y);
 }
 
 static int order_fixed(const struct array_view *a, int64_t i, const struct array_view *b, int64_t j)
@@ -65,7 +64,7 @@ static int order_fixed(const struct array_view *a, int64_t i, const struct array
     case ARROW_FLOAT32:
     case ARROW_FLOAT64: return order_i64(float_key(a, i), float_key(b, j));
     case ARROW_DECIMAL128:
-    case ARROW_DECIMAL256: return order_wide(wide_load(pa, arrow_type_width(&a->type)), wide_load(pb, arrow_type_width(&b->type)));
+    case ARROW_DECIMAL256: return order_wide(pa, pb, arrow_type_width(&a->type));
     case ARROW_UINT64: return order_u64((uint64_t)array_view_int(a, i), (uint64_t)array_view_int(b, j));
     case ARROW_INTERVAL_DAY_TIME:
     case ARROW_INTERVAL_MONTH_DAY_NANO: /* by the larger unit first */
