@@ -129,7 +129,7 @@ struct request {
 static void request_free(struct request *r)
 {
     free((void *)(uintptr_t)r->ids.items);
-    query_free(&r->query);
+    query_options_free(&r->query);
 }
 
 /* Pair with request_free, on failure too. */
@@ -412,7 +412,7 @@ static int take_from_dataset(const struct args *a, int32_t selector, size_t n, c
         }
         code = st == PENNON_OK ? write_stream(a, &s.call, &stream, format) : fail(&s.err);
     }
-    query_free(&query);
+    query_options_free(&query);
     return end(&s, code);
 }
 

@@ -211,7 +211,7 @@ int query_options(const struct args *a, struct query *q, pennon_scan_options *o)
     return code == EXIT_OK ? materialize_option(a, o) : code;
 }
 
-void query_free(struct query *q)
+void query_options_free(struct query *q)
 {
     for (size_t i = 0; i < q->expressions.n; i++) free((void *)(uintptr_t)q->expression_items[i].name);
     for (size_t i = 0; i < q->n_copies; i++) free(q->copies[i]);

@@ -20,10 +20,10 @@ struct query {
     size_t n_copies;
 };
 
-/* Fill `o` from the options; EXIT_USAGE after a printed message. Pair with query_free, on failure too. */
+/* Fill `o` from the options; EXIT_USAGE after a printed message. Pair with query_options_free, on failure too. */
 int query_options(const struct args *a, struct query *q, pennon_scan_options *o);
 /* --expr alone, for takes. */
 int query_expressions(const struct args *a, struct query *q, const pennon_expressions **out);
-void query_free(struct query *q);
+void query_options_free(struct query *q);
 
 #endif
