@@ -10,7 +10,6 @@
  *   limits   what the machine can do: bytes a second of memcpy, and random reads of 4 KiB a second of the device under FOLDER
  * Prints a line: median seconds, rows, bytes read in a round, peak memory of the work in bytes, and calls for memory in a round (0 without
  * count_allocations in front). */
-#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <inttypes.h>
