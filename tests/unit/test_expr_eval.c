@@ -1013,7 +1013,7 @@ static size_t allocations(struct fixture *f, int64_t rows)
     world_open(&w, f);
     struct builder *b = builder_new(type_of(&w, "u"), f->mem, &f->err);
     for (int64_t i = 0; i < rows; i++)
-        assert_ok(f, builder_append_bytes(b, bytes_of("20200000000" + i % 7, (size_t)(i % 4 + 1)), &f->err));
+        assert_ok(f, builder_append_bytes(b, bytes_of(&"20200000000"[i % 7], (size_t)(i % 4 + 1)), &f->err));
     assert_ok(f, builder_finish(b, &array, &f->err));
     builder_free(b);
     struct node *c = column(&w, type_of(&w, "u"), &array);
