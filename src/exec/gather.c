@@ -45,14 +45,17 @@ static pennon_status count_rows(struct gather *g, struct piece *piece, pennon_er
 pennon_status gather_add(struct gather *g, struct piece *piece, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
-    g->waited += g->n_parts != 0;
-    TRY(count_rows(g, piece, err));
-    if (piece->rows == 0) goto done;
-    ASSERT(g->n_parts == 0 || g->split == piece->split);
+    /* Memory comes first: what fails changes nothing, and may be called again. */
     TRY(mem_grow(g->c->mem, &g->parts, &g->cap_parts, g->n_parts, sizeof *g->parts, SIZE_MAX / 256, err));
     if (piece->split) {
         TRY(mem_grow(g->c->mem, &g->places, &g->cap_places, g->n_places + (size_t)piece->rows, sizeof *g->places, SIZE_MAX / 256,
                      err));
+    }
+    TRY(count_rows(g, piece, err));
+    g->waited += g->n_parts != 0;
+    if (piece->rows == 0) goto done;
+    ASSERT(g->n_parts == 0 || g->split == piece->split);
+    if (piece->split) {
         memcpy(g->places + g->n_places, piece->places, (size_t)piece->rows * sizeof *g->places);
         g->n_places += (size_t)piece->rows;
     }
@@ -61,7 +64,7 @@ pennon_status gather_add(struct gather *g, struct piece *piece, pennon_error *er
     g->rows += piece->rows;
     array_move(&piece->batch, &g->parts[g->n_parts++]);
 done:
-    piece_free(g->c, piece);
+    if (st == PENNON_OK) piece_free(g->c, piece);
     return st;
 }
 
@@ -111,15 +114,17 @@ static pennon_status begin_late(struct gather *g, struct ArrowArray *kept, uint6
     pennon_status st = PENNON_OK;
     uint64_t *places;
     TRY_NEW(places, mem_alloc(g->c->mem, (size_t)rows * sizeof *places, err));
+    TRY(share(g, kept, &g->late_first, err));
     memcpy(places, g->places, (size_t)rows * sizeof *places);
     g->late_places = places;
-    TRY(share(g, kept, &g->late_first, err));
+    places = NULL;
     g->n_places -= (size_t)rows;
     memmove(g->places, g->places + rows, g->n_places * sizeof *g->places);
     g->late_rows = g->late_step = rows;
     g->late_at = 0;
     g->late_split = g->split;
 done:
+    mem_free(g->c->mem, places);
     return st;
 }
 
@@ -148,7 +153,12 @@ pennon_status gather_flush(struct gather *g, pennon_error *err)
     g->rows -= rows;
     if (g->n_parts == 0) g->bytes = g->waited = 0;
 done:
-    array_release(&all);
+    if (all.release) { /* no memory for the rest: the rows go back, in the place of the parts that they were */
+        ASSERT(st != PENNON_OK && g->n_parts < g->cap_parts);
+        memmove(g->parts + 1, g->parts, g->n_parts * sizeof *g->parts);
+        array_move(&all, &g->parts[0]);
+        g->n_parts++;
+    }
     return st;
 }
 
@@ -194,6 +204,8 @@ static pennon_status read_late(struct gather *g, relieve_fn relieve, void *ctx, 
         const uint64_t n = min_u64(g->late_step, g->late_rows - g->late_at);
         ASSERT(n > 0);
         st = complete_rows(g, n, &result, err);
+        if (st == PENNON_OK) st = share(g, &result, &g->cut, err);
+        array_release(&result);
         if (!too_much(st, err) || n == 1) {
             if (st == PENNON_OK) g->late_at += n;
             break;
@@ -202,12 +214,9 @@ static pennon_status read_late(struct gather *g, relieve_fn relieve, void *ctx, 
         relieve(ctx);
         g->late_step = n / 2;
     }
-    TRY(st);
+    if (st != PENNON_OK) return st;
     g->cut_at = 0;
-    TRY(share(g, &result, &g->cut, err));
     if (g->late_at == g->late_rows) end_late(g);
-done:
-    array_release(&result);
     return st;
 }
 

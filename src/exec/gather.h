@@ -41,7 +41,7 @@ static inline bool gather_done(const struct gather *g) { return g->take == 0; }
 static inline bool gather_ready(const struct gather *g) { return g->cut != NULL || g->late_first != NULL; }
 /* Would this piece have to wait until those before are given? Then gather_flush comes first. */
 bool gather_refuses(const struct gather *g, const struct piece *piece);
-/* Takes the piece. Then gather_full says whether gather_flush should follow. */
+/* Takes the piece. Calls that fail for want of memory change nothing, and may be tried again. Then gather_full says whether gather_flush should follow. */
 pennon_status gather_add(struct gather *g, struct piece *piece, pennon_error *err) CHECKED;
 bool gather_full(const struct gather *g);
 /* Make the waiting pieces ready to be given; nothing where there are none. */

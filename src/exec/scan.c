@@ -74,6 +74,7 @@ struct scan {
     struct gather gather;      /* under a filter */
     struct piece held;         /* came while others had to be given first */
     bool ended;                /* no further job */
+    bool broken;               /* a job was lost: what failed may not be tried again */
     size_t window;             /* jobs at most */
     struct cursor at;
     struct job **queue; /* ring, `count` from `head` */
@@ -173,22 +174,24 @@ static pennon_status enter_fragment(struct scan *s, pennon_error *err)
     TRY(fragment_physical_rows(&s->call, s->snapshot, f, file_cache_length, s->files, &physical, err));
     live = physical;
     if (!s->plan->with_deleted) TRY(fragment_live_rows(&s->call, s->snapshot, f, file_cache_length, s->files, &live, err));
-    at->entered = true;
-    at->row = 0;
-    at->end = physical;
+    uint64_t row = 0, end = physical;
     if (at->skip >= live) {
         at->skip -= live;
-        at->row = physical;
-        goto done;
+        row = physical;
+        goto entered;
     }
     uint64_t take = min_u64(at->take, live - at->skip);
     if (at->skip > 0 || take < live) {
         TRY(fragment_deletions(&s->call, s->snapshot, f, &dv, err));
-        at->row = advance_live(dv, 0, at->skip);
-        at->end = advance_live(dv, at->row, take);
+        row = advance_live(dv, 0, at->skip);
+        end = advance_live(dv, row, take);
     }
     at->skip = 0;
     at->take = at->take == UINT64_MAX ? at->take : at->take - take;
+entered:
+    at->row = row;
+    at->end = end;
+    at->entered = true;
 done:
     deletion_vector_release(dv);
     return st;
@@ -252,8 +255,8 @@ static pennon_status next_job(struct scan *s, struct job **out, pennon_error *er
     while (at->fragment < s->n_fragments) {
         if (!at->entered) {
             if (at->take == 0) return PENNON_OK;
-            TRY_RETURN(enter_fragment(s, err));
             TRY_RETURN(live_before(s, s->fragments[at->fragment], &at->first_live, err));
+            TRY_RETURN(enter_fragment(s, err));
         }
         if (at->row < at->end) {
             ASSERT(s->job_rows > 0 && s->job_rows <= s->job_rows_max);
@@ -264,9 +267,10 @@ static pennon_status next_job(struct scan *s, struct job **out, pennon_error *er
                                          .late_rows = s->gather.target / 4,
                                          .dense_share = dense_share(s),
                                          .split = s->split};
+            TRY_RETURN(new_job(s, &next, out, err));
             at->row = next.rows.end;
             if (s->plan->filter) s->job_rows = min_u64(s->job_rows * 2, s->job_rows_max);
-            return new_job(s, &next, out, err);
+            return PENNON_OK;
         }
         at->fragment++;
         at->entered = false;
@@ -474,13 +478,18 @@ static pennon_status next_piece(struct scan *s, struct piece *out, bool *more, p
     if (!*more) return PENNON_OK;
     finish_head(s);
     struct job *j = s->queue[s->head];
-    if (j->status != PENNON_OK && can_split(j)) TRY_RETURN(split_head(s, err));
+    if (j->status != PENNON_OK && can_split(j)) {
+        s->broken = true;
+        TRY_RETURN(split_head(s, err));
+        s->broken = false;
+    }
     (void)pthread_mutex_lock(&s->lock);
     s->head = (s->head + 1) % s->window;
     s->count--;
     (void)pthread_mutex_unlock(&s->lock);
     pennon_status st = j->status;
     if (st != PENNON_OK) {
+        s->broken = true;
         (void)error_move(err, &j->error);
     } else {
         measure(s, j);
@@ -509,24 +518,20 @@ static pennon_status next_part(struct scan *s, struct ArrowArray *out, pennon_er
 /* Without a filter: batch by batch. */
 static pennon_status next_plain(struct scan *s, struct ArrowArray *out, pennon_error *err)
 {
-    struct piece piece;
-    bool more;
     if (s->whole) return next_part(s, out, err);
-    do {
-        TRY_RETURN(next_piece(s, &piece, &more, err));
-    } while (more && piece.rows == 0);
-    if (!more) return PENNON_OK;
-    if (piece.rows <= s->batch_rows) {
-        array_move(&piece.batch, out);
-        return PENNON_OK;
+    for (bool more = true; s->held.rows == 0;) {
+        TRY_RETURN(next_piece(s, &s->held, &more, err));
+        if (!more) return PENNON_OK;
     }
-    s->whole = shared_array_new(&piece.batch, s->call.mem, err);
-    if (!s->whole) {
-        piece_free(&s->call, &piece);
-        return err->code;
+    if (s->held.rows > s->batch_rows) {
+        s->whole = shared_array_new(&s->held.batch, s->call.mem, err);
+        if (!s->whole) return err->code;
+        s->given = 0;
+    } else {
+        array_move(&s->held.batch, out);
     }
-    s->given = 0;
-    return next_part(s, out, err);
+    piece_free(&s->call, &s->held);
+    return s->whole ? next_part(s, out, err) : PENNON_OK;
 }
 
 /* Memory for a read that did not fit. */
@@ -561,6 +566,12 @@ static pennon_status scan_next(void *ctx, struct ArrowArray *out, pennon_error *
     struct scan *s = ctx;
     out->release = NULL;
     pennon_status st = s->plan->filter ? next_filtered(s, out, err) : next_plain(s, out, err);
+    if (st == PENNON_OVER_BUDGET && !s->broken && s->count > 0) {
+        /* What is in work has the memory that the consumer lacks, for a moment. */
+        pennon_error_clear(err);
+        relieve(s);
+        st = s->plan->filter ? next_filtered(s, out, err) : next_plain(s, out, err);
+    }
     return st == PENNON_OK ? st : table_error(&s->snapshot->at, st, err);
 }
 
