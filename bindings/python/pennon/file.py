@@ -1,0 +1,248 @@
+# Licensed under the Apache License, Version 2.0; see LICENSE.
+"""Single data files: read, inspect, write."""
+from __future__ import annotations
+
+import json
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from . import _pennon
+from ._data import NONE, pyarrow, refuse, text_of, to_table
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import TracebackType
+
+    import pyarrow as pa
+
+
+def stable_version() -> str:
+    """Version of the file format that is written where none is asked for."""
+    return "2.1"
+
+
+@dataclass
+class LanceBufferDescriptor:
+    """Where a buffer lies."""
+
+    position: int
+    size: int
+
+
+@dataclass
+class LancePageMetadata:
+    """A page of a column."""
+
+    buffers: list[LanceBufferDescriptor]
+    encoding: str
+
+
+@dataclass
+class LanceColumnMetadata:
+    """A column of a file."""
+
+    pages: list[LancePageMetadata]
+
+
+@dataclass
+class LanceColumnStatistics:
+    """Numbers of a column."""
+
+    num_pages: int
+    size_bytes: int
+
+
+@dataclass
+class LanceFileStatistics:
+    """Numbers of all columns."""
+
+    columns: list[LanceColumnStatistics]
+
+
+@dataclass
+class LanceFileMetadata:
+    """What a file holds."""
+
+    schema: Any
+    num_rows: int
+    global_buffers: list[LanceBufferDescriptor]
+    columns: list[LanceColumnMetadata]
+
+
+class ReaderResults:
+    """Rows of a file: Arrow data, once."""
+
+    def __init__(self, stream: _pennon.Stream):
+        self._stream = stream
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._stream.__arrow_c_stream__(requested_schema)
+
+    def to_batches(self) -> pa.RecordBatchReader:
+        """The rows as a pyarrow RecordBatchReader."""
+        return pyarrow("to_batches").RecordBatchReader.from_stream(self._stream)
+
+    def to_table(self) -> pa.Table:
+        """The rows as a pyarrow Table."""
+        return to_table(self._stream)
+
+
+def _buffers(tree: list[dict[str, int]]) -> list[LanceBufferDescriptor]:
+    return [LanceBufferDescriptor(buffer["offset"], buffer["size"]) for buffer in tree]
+
+
+class LanceFileReader:
+    """A data file.
+
+    Parameters
+    ----------
+    path : str or Path
+    columns : list of str, optional
+        Only these, in this order.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        storage_options: dict[str, str] | None = None,
+        columns: list[str] | None = None,
+        *,
+        namespace_client: Any = None,
+        table_id: list[str] | None = None,
+        _inner_reader: Any = None,
+    ):
+        refuse(storage_options=storage_options or None, namespace_client=namespace_client, table_id=table_id)
+        refuse(_inner_reader=_inner_reader)
+        self._columns = None if columns is None else tuple(columns)
+        self._file = _open(text_of(path))
+
+    def read_all(self, *, batch_size: int = 1024, batch_readahead: int = 16) -> ReaderResults:
+        """All rows."""
+        return ReaderResults(self._file.read(0, NONE, {"columns": self._columns, "batch_rows": batch_size}))
+
+    def read_range(self, start: int, num_rows: int, *, batch_size: int = 1024, batch_readahead: int = 16) -> ReaderResults:
+        """So many rows from a place on."""
+        return ReaderResults(self._file.read(start, start + num_rows, {"columns": self._columns, "batch_rows": batch_size}))
+
+    def take_rows(self, indices: Any, *, batch_size: int = 1024, batch_readahead: int = 16) -> ReaderResults:
+        """Rows by number, in the order asked for."""
+        return ReaderResults(self._file.take(indices, {"columns": self._columns, "batch_rows": batch_size}))
+
+    def metadata(self) -> LanceFileMetadata:
+        """What the file holds."""
+        info = json.loads(self._file.info_json())
+        columns = [
+            LanceColumnMetadata([LancePageMetadata(_buffers(page["buffers"]), page["encoding"]) for page in column["pages"]])
+            for column in info["columns"]
+        ]
+        schema = pyarrow("metadata").schema(self._file.schema())
+        return LanceFileMetadata(schema, info["rows"], _buffers(info["global_buffers"]), columns)
+
+    def file_statistics(self) -> LanceFileStatistics:
+        """Pages and bytes of each column."""
+        columns = json.loads(self._file.info_json())["columns"]
+        return LanceFileStatistics([LanceColumnStatistics(len(column["pages"]), column["bytes"]) for column in columns])
+
+    def read_global_buffer(self, index: int) -> bytes:
+        """Bytes of a global buffer."""
+        return self._file.global_buffer(index)
+
+    def num_rows(self) -> int:
+        """Rows of the file."""
+        return self._file.rows()
+
+
+def _open(path: str) -> _pennon.File:
+    try:
+        return _pennon.file_open(path)
+    except ValueError as error:
+        if getattr(error, "detail", None) is None or error.detail.code != "NOT_FOUND":  # type: ignore[attr-defined]
+            raise
+        told = FileNotFoundError(str(error))
+        told.detail = error.detail  # type: ignore[attr-defined]
+        raise told from None
+
+
+class LanceFileWriter:
+    """A data file that is being written; it appears when it is closed.
+
+    Parameters
+    ----------
+    path : str or Path
+    schema : pyarrow.Schema, optional
+        That of the first batch where it is None.
+    version : str, optional
+        "2.0", "2.1" or "2.2".
+    max_page_bytes : int, optional
+        Buffered bytes of a column that make a page.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        schema: pa.Schema | None = None,
+        *,
+        data_cache_bytes: int | None = None,
+        version: str | None = None,
+        storage_options: dict[str, str] | None = None,
+        namespace_client: Any = None,
+        table_id: list[str] | None = None,
+        max_page_bytes: int | None = None,
+        _inner_writer: Any = None,
+        **kwargs: Any,
+    ):
+        refuse(storage_options=storage_options or None, namespace_client=namespace_client, table_id=table_id)
+        refuse(_inner_writer=_inner_writer, **kwargs)
+        self._path = text_of(path)
+        self._options = {"version": version, "page_bytes": max_page_bytes}
+        self._lock = threading.Lock()
+        self._writer: _pennon.FileWriter | None = None
+        self._rows: int | None = None
+        if schema is not None:
+            self._begin(schema)
+
+    def _begin(self, schema: Any) -> _pennon.FileWriter:
+        self._writer = _pennon.file_writer(self._path, schema.__arrow_c_schema__(), self._options)
+        return self._writer
+
+    def _need(self) -> _pennon.FileWriter:
+        if self._writer is None:
+            raise ValueError("Schema is unknown and file cannot be created")
+        return self._writer
+
+    def write_batch(self, batch: Any) -> None:
+        """Write a batch or table, of any Arrow library."""
+        with self._lock:
+            (self._writer or self._begin(batch.schema)).write(batch)
+
+    def add_schema_metadata(self, key: str, value: str) -> None:
+        """Metadata of the schema."""
+        with self._lock:
+            self._need().add_metadata(key, value)
+
+    def add_global_buffer(self, data: bytes) -> int:
+        """Bytes beside the columns; gives their number."""
+        with self._lock:
+            return self._need().add_buffer(data)
+
+    def close(self) -> int | None:
+        """End the file; gives its rows. A second call gives them again."""
+        with self._lock:
+            if self._rows is None:
+                self._rows = self._need().finish()
+            return self._rows
+
+    def __enter__(self) -> LanceFileWriter:
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: TracebackType | None
+    ) -> None:
+        if exc_type is None:
+            self.close()
+        elif self._writer is not None:
+            self._writer.abort()
+
+
+__all__ = ["LanceFileReader", "LanceFileWriter", "ReaderResults", "stable_version"]

@@ -1,0 +1,132 @@
+# Licensed under the Apache License, Version 2.0; see LICENSE.
+"""Beside pylance 8.0.0: tables of one read by the other, and what calls raise."""
+import pennon
+import pyarrow as pa
+import pytest
+from pennon.fragment import write_fragments
+
+
+def save(table, path):
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return str(path)
+
+
+def load(path):
+    with pa.memory_map(str(path)) as source:
+        return pa.ipc.open_stream(source).read_all()
+
+
+@pytest.mark.parametrize("storage", ["2.0", "2.1", "2.2"])
+def test_official_reads_ours(official, table, tmp_path, storage):
+    ds = pennon.write_dataset(table, tmp_path / "t", max_rows_per_file=300, data_storage_version=storage)
+    ds.insert(table)
+    ds.tags.create("first", 1)
+    official.validate(uri=ds.uri)
+    official.scan(uri=ds.uri, out=str(tmp_path / "out"))
+    assert load(tmp_path / "out").equals(pa.concat_tables([table, table]))
+    official.scan(uri=ds.uri, out=str(tmp_path / "out"), tag="first", filter="id < 7")
+    assert load(tmp_path / "out").equals(table.slice(0, 7))
+
+
+@pytest.mark.parametrize("storage", ["2.0", "2.1", "2.2"])
+def test_we_read_official_s(official, table, tmp_path, storage):
+    uri = str(tmp_path / "t")
+    ipc = save(table, tmp_path / "in")
+    official.write(uri=uri, ipc=ipc, storage=storage, max_rows_per_file=300)
+    official.write(uri=uri, ipc=ipc, mode="append")
+    official.delete(uri=uri, predicate="id % 3 = 0")
+    ds = pennon.dataset(uri)
+    kept = [i for i in range(1000) if i % 3]
+    both = pa.concat_tables([table.take(kept), table.take(kept)])
+    assert ds.to_table().equals(both) and ds.count_rows() == len(both)
+    for sql in ("id < 100 and half is not null", "name = 'name 5' or point.x > 990", "list is null"):
+        official.scan(uri=uri, out=str(tmp_path / "out"), filter=sql)
+        assert ds.to_table(filter=sql).equals(load(tmp_path / "out"))
+    rows = [5, 1300, 0, 5]
+    official.take(uri=uri, rows=rows, out=str(tmp_path / "out"))
+    assert ds.take(rows).equals(load(tmp_path / "out"))
+    assert ds.checkout_version(1).to_table().equals(table)
+    assert [version["version"] for version in ds.versions()] == official.versions(uri=uri) == [1, 2, 3]
+    assert isinstance(ds.read_transaction(3).operation, pennon.LanceOperation.Delete)
+    assert isinstance(ds.read_transaction(2).operation, pennon.LanceOperation.Append)
+
+
+def test_commits_of_fragments(official, table, tmp_path):
+    uri = str(tmp_path / "t")
+    official.write(uri=uri, ipc=save(table, tmp_path / "in"))
+    made = write_fragments(table, uri)
+    pennon.LanceDataset.commit(uri, pennon.LanceOperation.Append(made), read_version=1)
+    official.validate(uri=uri)
+    assert official.count(uri=uri) == 2000
+
+
+CALLS = {
+    "open missing": lambda m, ds, t: m.dataset("/nowhere/at/all"),
+    "open version": lambda m, ds, t: m.dataset(ds.uri, version=99),
+    "open tag": lambda m, ds, t: m.dataset(ds.uri, version="zz"),
+    "checkout version": lambda m, ds, t: ds.checkout_version(99),
+    "checkout tag": lambda m, ds, t: ds.checkout_version("zz"),
+    "unknown column": lambda m, ds, t: ds.to_table(filter="zz > 1"),
+    "syntax": lambda m, ds, t: ds.to_table(filter="id >"),
+    "type": lambda m, ds, t: ds.to_table(filter="name > 10"),
+    "projection": lambda m, ds, t: ds.to_table(columns=["zz"]),
+    "order": lambda m, ds, t: ds.scanner(order_by=[m.dataset.__globals__["LanceDataset"]]),
+    "limit": lambda m, ds, t: ds.to_table(limit=-1),
+    "take past the end": lambda m, ds, t: ds.take([9999]),
+    "take below zero": lambda m, ds, t: ds.take([-1]),
+    "count": lambda m, ds, t: ds.count_rows("zz > 1"),
+    "sample": lambda m, ds, t: ds.sample(9999),
+    "exists": lambda m, ds, t: m.write_dataset(t, ds.uri),
+    "mode": lambda m, ds, t: m.write_dataset(t, ds.uri, mode="x"),
+    "other schema": lambda m, ds, t: m.write_dataset(t.rename_columns(["a", "b", "c", "d", "e"]), ds.uri, mode="append"),
+    "storage version": lambda m, ds, t: m.write_dataset(t, ds.uri + "9", data_storage_version="9.9"),
+    "reserved name": lambda m, ds, t: m.write_dataset(t.select(["id"]).rename_columns(["_rowid"]), ds.uri + "r"),
+    "tag again": lambda m, ds, t: (ds.tags.create("twice", 1), ds.tags.create("twice", 1)),
+    "tag of no version": lambda m, ds, t: ds.tags.create("q", 99),
+    "tag name": lambda m, ds, t: ds.tags.create("q q", 1),
+    "tag delete": lambda m, ds, t: ds.tags.delete("zz"),
+    "tag update": lambda m, ds, t: ds.tags.update("zz", 1),
+    "tag version": lambda m, ds, t: ds.tags.get_version("zz"),
+    "branch again": lambda m, ds, t: (ds.create_branch("again"), ds.create_branch("again")),
+    "branch delete": lambda m, ds, t: ds.branches.delete("zz"),
+    "clone in the way": lambda m, ds, t: ds.shallow_clone(ds.uri, 1),
+    "commit without a version": lambda m, ds, t: m.LanceDataset.commit(ds.uri, m.LanceOperation.Append([])),
+    "commit on no version": lambda m, ds, t: m.LanceDataset.commit(ds.uri, m.LanceOperation.Append([]), read_version=99),
+    "fragments": lambda m, ds, t: m.LanceOperation.Append([1]),
+    "asof": lambda m, ds, t: m.dataset(ds.uri, asof=__import__("datetime").datetime(2020, 1, 1)),
+    "no uri": lambda m, ds, t: m.dataset(),
+    "default options": lambda m, ds, t: m.dataset(ds.uri, default_scan_options={"nonsense": 1}).to_table(),
+}
+
+
+def raised(call, module, ds, table):
+    """Names of the exception's types, the nearest first; the end is Exception."""
+    try:
+        call(module, ds, table)
+    except Exception as error:
+        return [cls.__name__ for cls in type(error).__mro__]
+    return []
+
+
+def test_exceptions(official, ds, table, tmp_path):
+    theirs = official.call("python_ops.raised", calls=__file__, uri=str(tmp_path / "o"), ipc=save(table, tmp_path / "in"))
+    assert set(theirs) == set(CALLS)
+    differ = {}
+    for name, call in CALLS.items():
+        ours = raised(call, pennon, ds, table)
+        # Our exception may be a finer one.
+        if theirs[name] is None or theirs[name] not in ours:
+            differ[name] = (theirs[name], ours[:1])
+    assert differ == {}
+
+
+def test_details(ds):
+    with pytest.raises(ValueError) as caught:
+        pennon.dataset(ds.uri, version=99)
+    detail = caught.value.detail
+    assert isinstance(detail, pennon.ErrorDetail)
+    assert (detail.code, detail.kind, detail.message) == ("NOT_FOUND", "VersionNotFound", str(caught.value))
+    with pytest.raises(ValueError) as caught:
+        ds.to_table(columns={"x": "1 / (id - id)"})
+    assert caught.value.detail.code == "INVALID_ARGUMENT"
