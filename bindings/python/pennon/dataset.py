@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from . import _pennon
@@ -129,6 +131,11 @@ def _root(info: dict[str, Any]) -> str:
     return uri.removesuffix(f"/tree/{info['branch']}") if info["branch"] else uri
 
 
+@cache
+def _class_beside(arrow: type) -> type[LanceDataset]:
+    return type("LanceDataset", (LanceDataset, arrow), {"__doc__": LanceDataset.__doc__, "__module__": __name__})
+
+
 def _refuse_stores(storage_options: Any, **more: Any) -> None:
     if storage_options:
         raise NotImplementedError("storage_options: object stores are not supported yet")
@@ -192,6 +199,13 @@ class LanceDataset:
         return info
 
     # ---- the object ----
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type[LanceDataset]:  # type: ignore[override]
+        # As pylance's, a pyarrow Dataset for who asks with isinstance: DuckDB hands filters and columns down to those alone. Where
+        # pyarrow.dataset is not loaded, nobody can ask.
+        arrow = sys.modules.get("pyarrow.dataset")
+        return LanceDataset if arrow is None else _class_beside(arrow.Dataset)
 
     @staticmethod
     def _reopen(uri: str, branch: str | None, version: int, default_scan_options: dict[str, Any] | None) -> LanceDataset:
