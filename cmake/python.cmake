@@ -13,6 +13,9 @@ if(APPLE)
     target_link_options(_pennon PRIVATE -undefined dynamic_lookup)
 else()
     target_link_options(_pennon PRIVATE LINKER:--exclude-libs,ALL)
+    if(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND PENNON_X86_64)
+        target_link_options(_pennon PRIVATE LINKER:--wrap=hypot LINKER:--wrap=hypotf)
+    endif()
 endif()
 
 file(GLOB_RECURSE python_modules CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}/bindings/python

@@ -151,7 +151,8 @@ def check_clean(pennon, lance):
     check_shim(venv, python, lance)
     for name in ("python3.12", "python3.13", "python3.14"):
         other = shutil.which(name)
-        if other:
+        # A name without an interpreter behind it happens: pyenv's.
+        if other and subprocess.run([other, "-c", ""], stderr=subprocess.DEVNULL, check=False).returncode == 0:
             site = glob.glob(os.path.join(venv, "lib", "*", "site-packages"))[0]
             works("the same binary in " + name, "100", other, "-c", "import sys; sys.path.insert(0, sys.argv[1])\nimport pennon\n"
                   "print(pennon.dataset(sys.argv[2]).count_rows())", site, table)
