@@ -132,8 +132,24 @@ def _root(info: dict[str, Any]) -> str:
 
 
 @cache
-def _class_beside(arrow: type) -> type[LanceDataset]:
-    return type("LanceDataset", (LanceDataset, arrow), {"__doc__": LanceDataset.__doc__, "__module__": __name__})
+def _class_beside(arrow: Any) -> Any:
+    """The class of datasets where pyarrow.dataset is loaded: as pylance's a pyarrow Dataset, for DuckDB hands filters and columns down to those alone."""
+    members = {"__doc__": LanceDataset.__doc__, "__module__": __name__, "__qualname__": "LanceDataset"}
+    return type("LanceDataset", (LanceDataset, arrow.UnionDataset), members)
+
+
+@cache
+def _nothing_below(arrow: Any) -> tuple[Any, Any, Any]:
+    """A file that is not there: what reads a dataset below Python, as pyarrow's own scanner does, fails and says why."""
+    from pyarrow.fs import LocalFileSystem
+
+    form, files = arrow.IpcFileFormat(), LocalFileSystem()
+    return form, files, form.make_fragment("/a Lance dataset is read by its own methods, not by those of pyarrow", files)
+
+
+def _init_beside(ds: LanceDataset, arrow: Any, schema: Any) -> None:
+    form, files, fragment = _nothing_below(arrow)
+    arrow.UnionDataset.__init__(ds, schema, [arrow.FileSystemDataset([fragment], schema, form, files)])
 
 
 def _refuse_stores(storage_options: Any, **more: Any) -> None:
@@ -148,6 +164,13 @@ class LanceDataset:
     It is Arrow data itself: pandas, Polars, DuckDB and pyarrow read it by `__arrow_c_stream__`. It can be pickled; forked processes may
     use it.
     """
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> LanceDataset:
+        arrow = sys.modules.get("pyarrow.dataset")
+        if cls is not LanceDataset or arrow is None:
+            return super().__new__(cls)
+        beside: LanceDataset = arrow.UnionDataset.__new__(_class_beside(arrow))
+        return beside
 
     def __init__(
         self,
@@ -185,6 +208,8 @@ class LanceDataset:
     def _set(self, ds: _pennon.Dataset, default_scan_options: dict[str, Any] | None = None) -> LanceDataset:
         self._ds = ds
         self._default_scan_options = default_scan_options
+        if type(self) is not LanceDataset and (arrow := sys.modules.get("pyarrow.dataset")) and isinstance(self, arrow.Dataset):
+            _init_beside(self, arrow, self._own_schema)
         for key in default_scan_options or {}:
             if key not in _SCANNER_KEYWORDS:
                 raise ValueError(f"Unknown option {key}")
@@ -199,13 +224,6 @@ class LanceDataset:
         return info
 
     # ---- the object ----
-
-    @property  # type: ignore[misc]
-    def __class__(self) -> type[LanceDataset]:  # type: ignore[override]
-        # As pylance's, a pyarrow Dataset for who asks with isinstance: DuckDB hands filters and columns down to those alone. Where
-        # pyarrow.dataset is not loaded, nobody can ask.
-        arrow = sys.modules.get("pyarrow.dataset")
-        return LanceDataset if arrow is None else _class_beside(arrow.Dataset)
 
     @staticmethod
     def _reopen(uri: str, branch: str | None, version: int, default_scan_options: dict[str, Any] | None) -> LanceDataset:

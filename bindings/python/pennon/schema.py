@@ -75,6 +75,9 @@ class LanceSchema:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, LanceSchema) and self._messages == other._messages and self._metadata == other._metadata
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LanceSchema, (self._messages, self._metadata, None if self._arrow is None else self.to_pyarrow())
+
     def __repr__(self) -> str:
         return f"LanceSchema({self.fields()!r})"
 
