@@ -37,6 +37,8 @@ def pytest_collection_finish(session):
 
 
 def pytest_sessionfinish(session):
+    if os.environ.get("PENNON_PYTHON"):
+        print(f"\n{pennon.Package.served} calls by the Python package")
     if os.environ.get("PENNON_PYTHON") and not pennon.Package.served:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED  # nothing went through the package
     running = session.stash.get(MATRIX, None)
