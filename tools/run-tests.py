@@ -256,7 +256,8 @@ def python_package():
     """The package as it is installed, alone and with everything that reads its data; then official's tables through it."""
     tests = pytest("python", "venvpy", "bindings/python/tests", 900)
     through = pytest("interop-python", "venv8", "tests/interop/test_matrix.py", 900, PENNON_PYTHON=path("build", "venvpy", "bin", "python"))
-    through.commands[0] += [path("tests", "interop", name) for name in ("test_legacy.py", "test_blobs.py")]
+    through.commands[0] += [path("tests", "interop", name) for name in ("test_legacy.py", "test_blobs.py", "test_features.py", "test_features_write.py", "test_history.py",
+                                                                                 "test_refs.py", "test_transactions.py", "test_expressions.py", "test_expression_traps.py")]
     return [[python_wheels()], [Stage("python-clean", count_closing, [[sys.executable, path("tests", "install", "wheels.py")]], 300)], [tests], [through]]
 
 

@@ -16,7 +16,7 @@ CODES = {"INVALID_ARGUMENT": 2, "NOT_FOUND": 3, "ALREADY_EXISTS": 3, "CORRUPT": 
 FLAGS = {"--file", "--with-row-id", "--with-row-address", "--stable-row-ids"}
 KNOWN = {
     "scan": {"--file", "--format", "--columns", "--limit", "--offset", "--version", "--tag", "--branch", "--with-row-id", "--with-row-address", "--batch-size",
-             "--blobs", "--filter"},
+             "--blobs", "--filter", "--expr", "--order-by"},
     "take": {"--file", "--format", "--columns", "--version", "--tag", "--branch", "--rows", "--row-ids", "--addresses", "--range"},
     "count": {"--version", "--tag", "--branch", "--filter"},
     "write": {"--mode", "--data-storage-version", "--max-rows-per-file", "--stable-row-ids"},
@@ -38,7 +38,10 @@ def parse(args):
         elif arg not in KNOWN[verb] or arg in options:
             raise NotOurs
         else:
-            options[arg] = True if arg in FLAGS else next(rest)
+            value = options[arg] = True if arg in FLAGS else next(rest)
+            if arg == "--filter" and value.startswith("@"):
+                with open(value[1:], encoding="utf-8") as file:
+                    options[arg] = file.read()
     return verb, names, options
 
 
@@ -55,6 +58,16 @@ def opened(uri, options):
     if "--branch" in options:
         return ds.checkout_version((options["--branch"], None if version is None else int(version)))
     return ds if version is None else ds.checkout_version(int(version))
+
+
+def orders(text):
+    found = []
+    for part in text.split(","):
+        name, *words = part.split(" ")
+        if not name or set(words) - {"asc", "desc", "nulls", "first", "last"}:
+            raise NotOurs
+        found.append(pennon.scanner.ColumnOrdering(name, "desc" not in words, "first" in words))
+    return found
 
 
 def rows_of(text):
@@ -83,8 +96,16 @@ def scan(names, options):
         return ipc(pennon.file.LanceFileReader(names[0], columns=columns_of(options)).read_all())
     keywords = {name: int(options["--" + name.replace("_", "-")]) for name in ("limit", "offset", "batch_size") if "--" + name.replace("_", "-") in options}
     blobs = {None: None, "bytes": "all_binary"}[options.get("--blobs")]
+    if "--expr" in options:
+        if "--columns" in options:
+            raise NotOurs
+        columns = dict([options["--expr"].split("=", 1)])
+    else:
+        columns = columns_of(options)
+    if "--order-by" in options:
+        keywords["order_by"] = orders(options["--order-by"])
     return ipc(opened(names[0], options).scanner(
-        columns_of(options), options.get("--filter"), with_row_id=options.get("--with-row-id"), with_row_address=options.get("--with-row-address"),
+        columns, options.get("--filter"), with_row_id=options.get("--with-row-id"), with_row_address=options.get("--with-row-address"),
         blob_handling=blobs, **keywords))
 
 

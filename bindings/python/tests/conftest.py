@@ -15,6 +15,10 @@ import pyarrow as pa  # noqa: E402
 ROWS = 1000
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "measured: compares memory, which a build with sanitizers keeps for itself")
+
+
 @pytest.fixture(scope="session")
 def official():
     """pylance 8.0.0, as in tests/interop."""
