@@ -8,7 +8,7 @@ JOBS ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2)
 VERSION := $(shell sed -n 's/^project.pennon VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
 export JOBS
 
-.PHONY: help build demo test check lint format bench fuzz-quick fuzz-long interop-long expressions-long race-long install asan ubsan tsan memcheck \
+.PHONY: help build demo test check lint format bench fuzz-quick fuzz-long interop-long expressions-long race-long python wheel python-long install asan ubsan tsan memcheck \
 	coverage dist clean deps deps-test
 
 help:
@@ -23,6 +23,8 @@ help:
 	@echo "make interop-long  every case of the interop matrix, on from where it stopped (SECONDS=n ends it)"
 	@echo "make expressions-long  random queries, official beside, up to CASES=n (100,000); fuzz-long ends with it"
 	@echo "make race-long     sixteen processes with mixed work on one table for SECONDS=n (600)"
+	@echo "make wheel         the wheels of the Python packages, into build/wheel, and a test of them in a clean environment"
+	@echo "make python        the tests of the Python package; python-long adds PyTorch, ASan and UBSan"
 	@echo "make asan, ubsan, tsan, memcheck, coverage"
 	@echo "make install       PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)"
 	@echo "make dist, clean"
@@ -65,6 +67,15 @@ expressions-long: deps-test build
 race-long: deps-test build
 	@tools/venv.sh
 	@PENNON_RACE_SECONDS=$${SECONDS:-600} build/venv8/bin/python -m pytest -q -s tests/interop/test_race_mixed.py
+
+wheel: deps-test
+	@tools/wheel.sh
+	@tools/venv.sh venv8
+	@python3 tests/install/wheels.py
+python: deps-test
+	@python3 tools/run-tests.py python
+python-long: deps-test
+	@python3 tools/run-tests.py python python-asan python-torch
 
 format: deps-test
 	@git ls-files -co --exclude-standard '*.c' '*.h' | xargs clang-format-14 -i

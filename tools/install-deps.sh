@@ -6,7 +6,7 @@ set -euo pipefail
 
 build_packages=(gcc libc6-dev binutils cmake ninja-build pkg-config scdoc
     libzstd-dev liblz4-dev libroaring-dev libxxhash-dev libutf8proc-dev libjansson-dev libpcre2-dev liburing-dev)
-test_packages=(libcmocka-dev g++ clang-14 libclang-rt-14-dev llvm-14 clang-format-14 pmccabe python3 python3-venv ccache
+test_packages=(libcmocka-dev g++ clang-14 libclang-rt-14-dev llvm-14 clang-format-14 pmccabe python3 python3-venv python3-dev ccache
     util-linux git valgrind tzdata)
 
 if [ $# -eq 0 ]; then set -- build; fi
@@ -43,12 +43,13 @@ for package in "${wanted[@]}"; do
     status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
     [ "$status" = installed ] || missing+=("$package")
 done
-# A Python from elsewhere brings its own venv module and needs no package.
+# A Python from elsewhere brings its own venv module and headers, and needs no package.
 if [ ${#missing[@]} -gt 0 ] && command -v python3 >/dev/null 2>&1 \
-    && python3 -c 'import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then
+    && python3 -c 'import sys, os, sysconfig, ensurepip, venv
+sys.exit(sys.version_info < (3, 11) or not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' 2>/dev/null; then
     kept=()
     for package in "${missing[@]}"; do
-        case "$package" in python3 | python3-venv) ;; *) kept+=("$package") ;; esac
+        case "$package" in python3 | python3-venv | python3-dev) ;; *) kept+=("$package") ;; esac
     done
     missing=(${kept[@]+"${kept[@]}"})
 fi

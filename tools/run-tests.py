@@ -245,6 +245,31 @@ def install():
     return Stage("install", count_closing, [[path("tests", "install", "run.sh")]], 600)
 
 
+def python_wheels():
+    """Makes the wheels and installs them."""
+    install = [path("build", "venvpy", "bin", "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index", "--no-deps",
+               "--force-reinstall", "--find-links", path("build", "wheel"), "pennon", "pennon-lance"]
+    return Stage("python-wheels", count_build, [[path("tools", "wheel.sh")], install], 900)
+
+
+def python_package():
+    """The package as it is installed, alone and with everything that reads its data; then official's tables through it."""
+    tests = pytest("python", "venvpy", "bindings/python/tests", 900)
+    through = pytest("interop-python", "venv8", "tests/interop/test_matrix.py", 900, PENNON_PYTHON=path("build", "venvpy", "bin", "python"))
+    through.commands[0] += [path("tests", "interop", name) for name in ("test_legacy.py", "test_blobs.py")]
+    return [[python_wheels()], [Stage("python-clean", count_closing, [[sys.executable, path("tests", "install", "wheels.py")]], 300)], [tests], [through]]
+
+
+def python_sanitized():
+    """The package's tests with the library and the extension built for ASan and UBSan, in a Python that is not."""
+    library = subprocess.run(["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=False).stdout.strip()
+    stage = pytest("python-asan", "venvpy", "bindings/python/tests", 1800, PYTHONPATH=path("build", "asan", "python"), LD_PRELOAD=library, PYTHONMALLOC="malloc",
+                   ASAN_OPTIONS="detect_leaks=0:alloc_dealloc_mismatch=0:abort_on_error=1:allocator_may_return_null=1:handle_segv=0",
+                   UBSAN_OPTIONS="print_stacktrace=1:halt_on_error=1")
+    stage.commands[0] += ["-m", "not measured"]
+    return [[build("asan", "-DPENNON_PYTHON=ON")], [stage]]
+
+
 def interop():
     # The tests drive both releases themselves, each from its own environment.
     return [pytest("interop", "venv8", "tests/interop", 900)]
@@ -283,7 +308,7 @@ def plan(what):
     if what == "all":
         return [[build("release")], [ctest("unit", "release", "unit", 600, PENNON_LONG="1")], [ctest("examples", "release", "example", 300)],
                 *other_build("clang", "unit"), [lint()], [tools()], [install()], [venvs()], interop(), *[[stage] for stage in crash_stages()],
-                *other_build("asan", "unit|fuzz|crash"), *other_build("tsan", "unit")]
+                *python_package(), *other_build("asan", "unit|fuzz|crash"), *other_build("tsan", "unit")]
     if what == "check":
         return [[build("release")], [ctest("unit", "release", "unit", 120), lint()],
                 [ctest("fuzz-replay", "release", "fuzz", 120)], [ctest("examples", "release", "example", 120)]]
@@ -299,6 +324,10 @@ def plan(what):
         return memcheck()
     if what == "interop":
         return [[build("release")], [venvs()], interop()]
+    if what == "python":
+        return [[build("release")], [venvs()], *python_package()]
+    if what == "python-asan":
+        return [[venvs()], *python_sanitized()]
     if what == "install":
         return [[build("release")], [install()]]
     if what == "crash":
@@ -347,10 +376,14 @@ def needs(stage):
     text = " ".join(" ".join(command) for command in stage.commands)
     names = {"build-" + preset for preset in ("release", "asan", "ubsan", "tsan", "debug", "clang")
              if path("build", preset) + " " in text + " "}
-    if stage.count is count_pytest or stage.name == "install":
+    if (stage.count is count_pytest and stage.name != "python-asan") or stage.name == "install":
         names.add("build-release")
-    if stage.count is count_pytest:
+    if stage.count is count_pytest or stage.name.startswith("python-"):
         names.add("venvs")
+    if stage.name in ("python", "python-clean", "interop-python"):
+        names.add("python-wheels")
+    if stage.name == "python-asan":
+        names.add("build-asan")
     return names - {stage.name}
 
 

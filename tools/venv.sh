@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
 # Licensed under the Apache License, Version 2.0; see LICENSE.
-# Makes the Python environments of the interop tests: build/venv8 (the release that Pennon follows) and build/venvnew (the
-# newest release). An environment is made only when it is absent or its requirements changed.
-# Usage: tools/venv.sh [venv8] [venvnew]; PYTHON names another interpreter.
+# Makes the Python environments of the tests: build/venv8 (the release of official Lance that Pennon follows), build/venvnew (the
+# newest release), build/venvpy (for the Python package: what builds its wheel, and what reads its data). An environment is made
+# only when it is absent or its requirements changed.
+# Usage: tools/venv.sh [venv8] [venvnew] [venvpy]; PYTHON names another interpreter.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=${PYTHON:-python3}
-if [ $# -eq 0 ]; then set -- venv8 venvnew; fi
+if [ $# -eq 0 ]; then set -- venv8 venvnew venvpy; fi
 
-if ! "$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then
-    echo "venv: $python must be Python 3.10 or newer with the venv module (Debian: python3-venv)" >&2
+if ! "$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+    echo "venv: $python must be Python 3.11 or newer with the venv module (Debian: python3-venv)" >&2
     exit 1
 fi
 for name in "$@"; do

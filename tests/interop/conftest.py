@@ -1,5 +1,6 @@
 # Licensed under the Apache License, Version 2.0; see LICENSE.
 """Fixtures of the interop tests. A missing command or oracle ends the run: nothing is skipped."""
+import os
 import sys
 from pathlib import Path
 
@@ -36,6 +37,10 @@ def pytest_collection_finish(session):
 
 
 def pytest_sessionfinish(session):
+    if os.environ.get("PENNON_PYTHON"):
+        print(f"\n{pennon.Package.served} calls by the Python package")
+    if os.environ.get("PENNON_PYTHON") and not pennon.Package.served:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED  # nothing went through the package
     running = session.stash.get(MATRIX, None)
     if running:
         running.close()

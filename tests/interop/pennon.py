@@ -1,5 +1,9 @@
 # Licensed under the Apache License, Version 2.0; see LICENSE.
-"""The command under test. PENNON names it (a path or a command line); default build/release/pennon."""
+"""The command under test. PENNON names it (a path or a command line); default build/release/pennon.
+
+PENNON_PYTHON names a Python with the package pennon: what it can do of a call is then done by the package (python_command.py).
+"""
+import atexit
 import errno
 import json
 import os
@@ -9,6 +13,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from pathlib import Path
 
 import pyarrow as pa
@@ -45,8 +50,50 @@ def _start(argv, **options):
                 raise
 
 
+class Package:
+    """The Python package in a process of its own, one for each thread."""
+
+    served = 0
+    threads = threading.local()
+
+    @classmethod
+    def run(cls, args):
+        """stdout of the call, or None where the package does not do it."""
+        one = getattr(cls.threads, "one", None)
+        if one is None or one.poll() is not None:
+            one = cls.threads.one = cls.start()
+        one.stdin.write(json.dumps(args).encode() + b"\n")
+        one.stdin.flush()
+        told = one.stdout.readline()
+        if not told:
+            raise Failed(["python", *args], one.wait() or 1, "the process of the package ended; see build/interop/python-*.log")
+        told = json.loads(told)
+        if told["code"] is None:
+            return None
+        cls.served += 1
+        out = one.stdout.read(told["bytes"])
+        if told["code"]:
+            raise Failed(["python", *args], told["code"], told["stderr"])
+        return out
+
+    @staticmethod
+    def start():
+        log_dir = ROOT / "build" / "interop"
+        log_dir.mkdir(parents=True, exist_ok=True)
+        with open(log_dir / f"python-{os.getpid()}.log", "ab") as log:
+            # -P: beside the script is this file, which has the package's name.
+            one = subprocess.Popen([os.environ["PENNON_PYTHON"], "-P", str(Path(__file__).with_name("python_command.py"))], stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, stderr=log)
+        atexit.register(one.kill)
+        return one
+
+
 def run(*args, stdin=None):
     """stdout of one call, as bytes."""
+    if stdin is None and os.environ.get("PENNON_PYTHON"):
+        out = Package.run([str(a) for a in args])
+        if out is not None:
+            return out
     argv = command() + [str(a) for a in args]
     try:
         done = _start(argv, input=stdin, stdin=subprocess.DEVNULL if stdin is None else None,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from . import _pennon
@@ -159,6 +161,24 @@ def _root(info: dict[str, Any]) -> str:
     return uri.removesuffix(f"/tree/{info['branch']}") if info["branch"] else uri
 
 
+@cache
+def _nothing_below(arrow: Any) -> tuple[Any, Any, Any]:
+    """A file that is not there: what reads a dataset below Python, as pyarrow's own scanner does, fails and says why."""
+    from pyarrow.fs import LocalFileSystem
+
+    form, files = arrow.IpcFileFormat(), LocalFileSystem()
+    return form, files, form.make_fragment("/a Lance dataset is read by its own methods, not by those of pyarrow", files)
+
+
+def _init_beside(ds: _LanceDataset) -> None:
+    """Fill the part that is pyarrow's, where there is one."""
+    arrow = sys.modules.get("pyarrow.dataset")
+    if arrow is not None and isinstance(ds, arrow.UnionDataset):
+        form, files, fragment = _nothing_below(arrow)
+        schema = ds._own_schema
+        arrow.UnionDataset.__init__(ds, schema, [arrow.FileSystemDataset([fragment], schema, form, files)])
+
+
 def _refuse_stores(storage_options: Any, **more: Any) -> None:
     if storage_options:
         raise NotImplementedError("storage_options: object stores are not supported yet")
@@ -208,6 +228,7 @@ class _LanceDataset(DatasetChanges, DatasetIndices, MemWal):
         self._ds = ds
         self._default_scan_options = default_scan_options
         self._session = session
+        _init_beside(self)
         for key in default_scan_options or {}:
             if key not in _SCANNER_KEYWORDS:
                 raise ValueError(f"Unknown option {key}")
@@ -945,7 +966,7 @@ if TYPE_CHECKING:
 
 
 def _dataset_class() -> type[LanceDataset]:
-    return arrow_class(globals(), _LanceDataset, "Dataset")
+    return arrow_class(globals(), _LanceDataset, "UnionDataset")
 
 
 #: What pylance has in this module, and where it is here.

@@ -1,16 +1,14 @@
 # Licensed under the Apache License, Version 2.0; see LICENSE.
-"""Samples of a dataset, and its parts for the workers of a training."""
+"""Which rows of a dataset a reader gets, and in which order: all, a random part, or the share of one process of many."""
 from __future__ import annotations
 
+import heapq
 import math
-import os
 import random
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from heapq import heappush, heappushpop
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ._data import pyarrow
 
@@ -23,76 +21,51 @@ if TYPE_CHECKING:
     from .fragment import LanceFragment
 
 T = TypeVar("T")
+Columns = list[str] | dict[str, str] | None
 
-#: Batches that are shuffled among each other where a stream comes in the order of the table.
-_RESERVOIR = 256
-
-
-@dataclass(order=True)
-class PrioritizedItem(Generic[T]):
-    """An item of a heap."""
-
-    priority: int
-    item: T = field(compare=False)
+_RESERVOIR = 256  # batches that are kept to pick from
 
 
-def _one_batch(table: Any) -> Any:
-    return table.combine_chunks().to_batches()[0]
+def reservoir_sampling(stream: Iterable[T], k: int) -> list[T]:
+    """`k` items of a stream of unknown length, each as likely as any other."""
+    kept: list[tuple[float, int, T]] = []
+    for number, item in enumerate(stream):
+        entry = (random.random(), number, item)
+        if len(kept) < k:
+            heapq.heappush(kept, entry)
+        else:
+            heapq.heappushpop(kept, entry)
+    return [item for _, _, item in kept]
 
 
-def _cut(batches: Iterable[Any], rows: int) -> Iterator[Any]:
-    """Batches of exactly `rows`, but for the last."""
-    pa = pyarrow("sampler")
-    kept: list[Any] = []
-    n = 0
-    for batch in batches:
-        kept.append(batch)
-        n += batch.num_rows
-        if n <= rows:
+def _one_batch(tables: list[pa.Table]) -> pa.RecordBatch:
+    pa = pyarrow("a sample")
+    table = pa.concat_tables(tables).combine_chunks()
+    return table.to_batches()[0] if table.num_rows else pa.RecordBatch.from_pylist([], table.schema)
+
+
+def _in_batches(tables: Iterable[pa.Table], batch_size: int) -> Iterator[pa.RecordBatch]:
+    """The rows of many tables in batches of one size; the last has the rest."""
+    waiting: list[pa.Table] = []
+    rows = 0
+    for table in tables:
+        waiting.append(table)
+        rows += table.num_rows
+        if rows < batch_size:
             continue
-        whole = _one_batch(pa.Table.from_batches(kept))
-        while whole.num_rows > rows:
-            yield whole.slice(0, rows)
-            whole = whole.slice(rows)
-        kept, n = [whole], whole.num_rows
-    if n > 0:
-        yield _one_batch(pa.Table.from_batches(kept))
-
-
-def _runs(ds: LanceDataset, n: int, columns: Any, max_takes: int) -> Iterator[Any]:
-    """`n` rows as `max_takes` runs of neighbours, spread over the table: few reads, random enough."""
-    rows = len(ds)
-    bounds = [rows * i // max_takes for i in range(max_takes + 1)]
-    shares = [n * (i + 1) // max_takes - n * i // max_takes for i in range(max_takes)]
-    for start, end, share in zip(bounds[:-1], bounds[1:], shares, strict=True):
-        share = min(share, end - start)
-        first = start + random.randrange(end - start - share + 1)
-        if share > 0:
-            yield from ds.take(range(first, first + share), columns=columns).to_batches()
-
-
-def _filtered(ds: LanceDataset, n: int, columns: Any, max_takes: int, filt: str) -> Iterator[Any]:
-    """Rows that pass the filter out of runs in random order, until there are `n`."""
-    rows = len(ds)
-    size = max(math.ceil(n / max_takes), 1)
-    starts = list(range(0, rows, size))
-    random.shuffle(starts)
-    for start in starts:
-        end = min(start + size, rows)
-        for batch in ds.to_batches(columns=columns, filter=f"_rowoffset >= {start} AND _rowoffset < {end} AND ({filt})"):
-            if batch.num_rows > n:
-                batch = batch.slice(0, n)
-            n -= batch.num_rows
-            if batch.num_rows > 0:
-                yield batch
-            if n == 0:
-                return
+        whole = pyarrow("a sample").concat_tables(waiting)
+        for start in range(0, rows - rows % batch_size, batch_size):
+            yield _one_batch([whole.slice(start, batch_size)])
+        rows %= batch_size
+        waiting = [whole.slice(whole.num_rows - rows)] if rows else []
+    if rows:
+        yield _one_batch(waiting)
 
 
 def maybe_sample(
     dataset: str | Path | LanceDataset,
     n: int,
-    columns: list[str] | str,
+    columns: list[str] | dict[str, str] | str,
     batch_size: int = 10240,
     max_takes: int = 2048,
     filt: str | None = None,
@@ -103,52 +76,44 @@ def maybe_sample(
     ----------
     dataset : str, Path or LanceDataset
     n : int
-    columns : list of str, or str
-    batch_size : int
-        Rows of a batch at most.
-    max_takes : int
-        Places that are read at most: above it rows come in runs of neighbours.
+        Rows wanted.
+    columns : list of str, dict of str to str, or str
+    batch_size : int, default 10240
+        Rows of a batch.
+    max_takes : int, default 2048
+        Places that are read at most: a larger sample is made of runs of rows.
     filt : str, optional
-        SQL that is true for the rows wanted.
+        SQL that is true for the rows to pick from.
     """
-    ds = _dataset_of(dataset)
-    names = [columns] if isinstance(columns, str) else columns
-    if n >= len(ds):
-        yield from ds.to_batches(columns=names, batch_size=batch_size, filter=filt)
-    elif filt is not None:
-        yield from _cut(_filtered(ds, n, names, max_takes, filt), batch_size)
-    elif n > max_takes:
-        yield from _cut(_runs(ds, n, names, max_takes), batch_size)
-    else:
-        rows = random.sample(range(len(ds)), n)
-        for start in range(0, n, batch_size):
-            yield _one_batch(ds.take(rows[start : start + batch_size], columns=names))
+    from .dataset import LanceDataset
 
-
-def _dataset_of(dataset: Any) -> LanceDataset:
-    if isinstance(dataset, (str, os.PathLike)):
-        from .dataset import dataset as open_dataset
-
-        return open_dataset(os.fspath(dataset))
-    opened: LanceDataset = dataset
-    return opened
-
-
-def reservoir_sampling(stream: Iterable[T], k: int) -> list[T]:
-    """`k` items of a stream of unknown length (all, where there are fewer), each as likely as any other."""
-    kept: list[T] = []
-    for i, item in enumerate(stream):
-        if i < k:
-            kept.append(item)
-        else:
-            place = random.randrange(i + 1)
-            if place < k:
-                kept[place] = item
-    return kept
+    ds = dataset if isinstance(dataset, LanceDataset) else LanceDataset(dataset)
+    wanted = [columns] if isinstance(columns, str) else columns
+    if filt is not None:
+        ids = ds.to_table(columns=[], filter=filt, with_row_id=True)["_rowid"].to_pylist()
+        picked = sorted(random.sample(ids, n)) if n < len(ids) else ids
+        parts = (picked[i : i + batch_size] for i in range(0, len(picked), batch_size))
+        yield from _in_batches((ds._take_rows(part, wanted) for part in parts), batch_size)
+        return
+    total = ds.count_rows()
+    if n >= total:
+        yield from ds.to_batches(columns=wanted, batch_size=batch_size)
+        return
+    run = math.ceil(n / max_takes)
+    starts = [start * run for start in random.sample(range(math.ceil(total / run)), math.ceil(n / run))]
+    if run > 1:
+        starts.sort()
+    rows = [row for start in starts for row in range(start, min(start + run, total))][:n]
+    # The last run of the dataset may be short.
+    if len(rows) < n:
+        have = set(rows)
+        rows += [row for row in range(total) if row not in have][: n - len(rows)]
+    for i in range(0, n, batch_size):
+        yield _one_batch([ds.take(rows[i : i + batch_size], wanted)])
 
 
 class Sampler(ABC):
-    """Gives batches of a dataset to a loader."""
+    """Gives the batches of a dataset that a reader is to have."""
 
     @abstractmethod
     def __call__(
@@ -156,7 +121,7 @@ class Sampler(ABC):
         ds: LanceDataset,
         *args: Any,
         batch_size: int = 128,
-        columns: list[str] | dict[str, str] | None = None,
+        columns: Columns = None,
         filter: str | None = None,
         batch_readahead: int = 16,
         with_row_id: bool = False,
@@ -166,27 +131,30 @@ class Sampler(ABC):
 
 
 class FragmentSampler(Sampler):
-    """Gives whole fragments, in an order of its own."""
+    """A sampler of whole fragments, in the order of `iter_fragments`."""
 
     def __call__(
         self,
         dataset: LanceDataset,
         *args: Any,
         batch_size: int = 128,
-        columns: list[str] | dict[str, str] | None = None,
+        columns: Columns = None,
         filter: str | None = None,
         batch_readahead: int = 16,
         with_row_id: bool = False,
         **kwargs: Any,
     ) -> Iterator[pa.RecordBatch]:
-        """The batches of its fragments."""
+        """The batches."""
+        fragments = list(self.iter_fragments(dataset, *args, **kwargs))
+        if not fragments:
+            return
         yield from dataset.scanner(
-            batch_size=batch_size,
             columns=columns,
             filter=filter,
+            batch_size=batch_size,
             batch_readahead=batch_readahead,
             with_row_id=with_row_id,
-            fragments=list(self.iter_fragments(dataset, *args, **kwargs)),
+            fragments=fragments,
         ).to_batches()
 
     @abstractmethod
@@ -195,153 +163,140 @@ class FragmentSampler(Sampler):
 
 
 class FullScanSampler(FragmentSampler):
-    """Gives all fragments."""
+    """Everything, in order."""
 
     def iter_fragments(self, dataset: LanceDataset, **kwargs: Any) -> Iterator[LanceFragment]:  # type: ignore[override]
         """All fragments."""
         yield from dataset.get_fragments()
 
 
-def _torch_rank() -> tuple[int, int]:
-    import torch.distributed
-
-    return torch.distributed.get_rank(), torch.distributed.get_world_size()
-
-
 class ShardedFragmentSampler(FragmentSampler):
-    """Gives each worker every n-th fragment.
+    """Every `world_size`-th fragment, from the one with number `rank` on.
 
     Parameters
     ----------
     rank, world_size : int
-        Number of the worker, and how many there are.
+        Number of this process among so many.
     randomize : bool, default False
-        In random order.
-    seed : int
+        Shuffle the fragments first, the same way in every process.
+    seed : int, default 0
     """
 
     def __init__(self, rank: int, world_size: int, randomize: bool = False, seed: int = 0):
-        self._rank = rank
-        self._world_size = world_size
-        self._randomize = randomize
-        self._seed = seed
-        self._epoch = 0
+        self._rank, self._world_size, self._randomize, self._seed, self._epoch = rank, world_size, randomize, seed, 0
 
     def set_epoch(self, epoch: int) -> None:
-        """Another order for each epoch."""
+        """Number of the pass over the data, which changes the order of samplers that use it."""
         self._epoch = epoch
 
     @staticmethod
     def from_torch(randomize: bool = False, seed: int = 0) -> ShardedFragmentSampler:
-        """For the worker that torch.distributed says this is."""
-        return ShardedFragmentSampler(*_torch_rank(), randomize=randomize, seed=seed)
+        """Rank and world size from `torch.distributed`."""
+        return ShardedFragmentSampler(*_torch_place(), randomize, seed)
 
     def iter_fragments(self, dataset: LanceDataset, **kwargs: Any) -> Iterator[LanceFragment]:  # type: ignore[override]
-        """The fragments of this worker."""
+        """The fragments of this process."""
         fragments = dataset.get_fragments()
         if self._randomize:
-            random.Random(self._seed + self._epoch).shuffle(fragments)
+            random.Random(self._seed).shuffle(fragments)
         yield from fragments[self._rank :: self._world_size]
 
 
+def _torch_place() -> tuple[int, int]:
+    import torch
+
+    return torch.distributed.get_rank(), torch.distributed.get_world_size()
+
+
 class ShardedBatchSampler(Sampler):
-    """Gives each worker every n-th batch; with a filter every n-th row that passes.
+    """Every `world_size`-th batch, from the one with number `rank` on; with a filter every `world_size`-th row that passes it.
+
+    With a filter each process reads all rows that pass and drops those of the others; `randomize` then mixes batches near each other.
 
     Parameters
     ----------
     rank, world_size : int
-        Number of the worker, and how many there are.
+        Number of this process among so many.
     randomize : bool, default False
-        In random order.
-    seed : int
+        Shuffle the batches.
+    seed : int, default 0
     """
 
     def __init__(self, rank: int, world_size: int, randomize: bool = False, seed: int = 0):
-        self._rank = rank
-        self._world_size = world_size
-        self._randomize = randomize
-        self._seed = seed
-        self._epoch = 0
-        self._len = 0
-
-    def __len__(self) -> int:
-        return self._len
+        self._rank, self._world_size, self._randomize, self._seed, self._epoch = rank, world_size, randomize, seed, 0
 
     def set_epoch(self, epoch: int) -> None:
-        """Another order for each epoch."""
+        """Number of the pass over the data, which changes the order of a filtered one."""
         self._epoch = epoch
 
     @staticmethod
     def from_torch(randomize: bool = False, seed: int = 0) -> ShardedBatchSampler:
-        """For the worker that torch.distributed says this is."""
-        return ShardedBatchSampler(*_torch_rank(), randomize=randomize, seed=seed)
-
-    def _random(self) -> random.Random:
-        return random.Random(self._seed + self._epoch)
-
-    def _ranges(self, ds: LanceDataset, batch_size: int, columns: Any) -> Iterator[Any]:
-        rows = ds.count_rows()
-        starts = list(range(self._rank * batch_size, rows, self._world_size * batch_size))
-        if self._randomize:
-            self._random().shuffle(starts)
-        for start in starts:
-            yield _one_batch(ds.take(range(start, min(start + batch_size, rows)), columns=columns))
-
-    def _own_rows(self, batches: Iterable[Any]) -> Iterator[Any]:
-        skip = self._rank
-        for batch in batches:
-            mine = list(range(skip, batch.num_rows, self._world_size))
-            skip = (skip - batch.num_rows) % self._world_size
-            if mine:
-                yield batch.take(mine)
-
-    def _shuffled(self, batches: Iterable[Any]) -> Iterator[Any]:
-        chance = self._random()
-        heap: list[PrioritizedItem[Any]] = []
-        for batch in batches:
-            entry = PrioritizedItem(chance.randrange(_RESERVOIR * 2), batch)
-            if len(heap) < _RESERVOIR:
-                heappush(heap, entry)
-            else:
-                yield heappushpop(heap, entry).item
-        for entry in heap:
-            yield entry.item
+        """Rank and world size from `torch.distributed`."""
+        return ShardedBatchSampler(*_torch_place(), randomize, seed)
 
     def __call__(
         self,
         dataset: LanceDataset,
         *args: Any,
         batch_size: int = 128,
-        columns: list[str] | dict[str, str] | None = None,
+        columns: Columns = None,
         filter: str | None = None,
         batch_readahead: int = 16,
         with_row_id: bool | None = None,
         **kwargs: Any,
     ) -> Iterator[pa.RecordBatch]:
-        """The batches of this worker."""
-        if filter is None:
-            if with_row_id:
-                warnings.warn("with_row_id is not supported for ShardedBatchSampler", stacklevel=2)
-            return self._ranges(dataset, batch_size, columns)
-        found = dataset.to_batches(columns=columns, filter=filter, batch_readahead=batch_readahead, scan_in_order=True)
-        mine = _cut(self._own_rows(found), batch_size)
-        return self._shuffled(mine) if self._randomize else mine
+        """The batches."""
+        if filter is not None:
+            return self._filtered(dataset, batch_size, columns, batch_readahead, filter)
+        if with_row_id:
+            warnings.warn("with_row_id is not supported for ShardedBatchSampler", stacklevel=2)
+        return self._all(dataset, batch_size, columns)
+
+    def _all(self, dataset: LanceDataset, batch_size: int, columns: Columns) -> Iterator[pa.RecordBatch]:
+        total = dataset.count_rows()
+        starts = list(range(self._rank * batch_size, total, self._world_size * batch_size))
+        if self._randomize:
+            random.Random(self._seed).shuffle(starts)
+        for start in starts:
+            yield _one_batch([dataset.take(list(range(start, min(start + batch_size, total))), columns)])
+
+    def _share(self, dataset: LanceDataset, columns: Columns, batch_readahead: int, filter: str) -> Iterator[pa.Table]:
+        pa = pyarrow("a sample")
+        before = 0
+        for batch in dataset.scanner(columns=columns, filter=filter, batch_readahead=batch_readahead).to_batches():
+            mine = range((self._rank - before) % self._world_size, batch.num_rows, self._world_size)
+            before += batch.num_rows
+            yield pa.Table.from_batches([batch]).take(pa.array(mine, pa.int64()))
+
+    def _filtered(
+        self, dataset: LanceDataset, batch_size: int, columns: Columns, batch_readahead: int, filter: str
+    ) -> Iterator[pa.RecordBatch]:
+        batches = _in_batches(self._share(dataset, columns, batch_readahead, filter), batch_size)
+        if not self._randomize:
+            yield from batches
+            return
+        pick = random.Random(self._seed + self._epoch)
+        kept: list[pa.RecordBatch] = []
+        for batch in batches:
+            kept.append(batch)
+            if len(kept) > _RESERVOIR:
+                yield kept.pop(pick.randrange(len(kept)))
+        pick.shuffle(kept)
+        yield from kept
 
 
 class ShardedFixedBatchSampler(ShardedBatchSampler):
-    """Gives each worker the numbers of neighbouring rows, in batches: a sampler of batches for a torch DataLoader.
+    """Row numbers in batches, of one process' share of a dataset with so many rows: a run of rows for each process.
 
     Parameters
     ----------
     rank, world_size : int
-        Number of the worker, and how many there are.
+        Number of this process among so many.
     randomize : bool, default False
-        In random order.
-    seed : int
+        Shuffle the batches, in each epoch anew.
+    seed : int, default 0
     batch_size : int
-        Rows of a batch at most.
     total_num_rows : int
-        Rows of the table.
     """
 
     def __init__(
@@ -354,28 +309,26 @@ class ShardedFixedBatchSampler(ShardedBatchSampler):
         total_num_rows: int = 0,
     ):
         super().__init__(rank, world_size, randomize, seed)
-        self._rows = total_num_rows
-        self._batch_size = batch_size
-        self._share = math.ceil(total_num_rows / world_size)
-        self._len = math.ceil(self._share / batch_size) if batch_size else 0
-
-    def __len__(self) -> int:
-        return self._len
-
-    def __iter__(self) -> Iterator[list[int]]:
-        start = self._rank * self._share
-        end = min(start + self._share, self._rows)
-        batches = [list(range(at, min(at + self._batch_size, end))) for at in range(start, end, self._batch_size or 1)]
-        if self._randomize:
-            self._random().shuffle(batches)
-        yield from batches
+        self._batch_size, self._total = batch_size, total_num_rows
+        self._share_rows = math.ceil(total_num_rows / world_size)
 
     @staticmethod
     def from_torch(  # type: ignore[override]
         batch_size: int, total_num_rows: int, randomize: bool = False, seed: int = 0
     ) -> ShardedFixedBatchSampler:
-        """For the worker that torch.distributed says this is."""
-        return ShardedFixedBatchSampler(*_torch_rank(), randomize, seed, batch_size, total_num_rows)
+        """Rank and world size from `torch.distributed`."""
+        return ShardedFixedBatchSampler(*_torch_place(), randomize, seed, batch_size, total_num_rows)
+
+    def __len__(self) -> int:
+        return math.ceil(self._share_rows / self._batch_size) if self._batch_size else 0
+
+    def __iter__(self) -> Iterator[list[int]]:
+        first = self._rank * self._share_rows
+        end = min(first + self._share_rows, self._total)
+        batches = [list(range(start, min(start + self._batch_size, end))) for start in range(first, end, self._batch_size)]
+        if self._randomize:
+            random.Random(self._seed + self._epoch).shuffle(batches)
+        yield from batches
 
 
 __all__ = [

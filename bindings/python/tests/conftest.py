@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
-sys.path.insert(0, str(ROOT / "tests" / "interop"))
+# Behind everything else: in there is another pennon.py.
+sys.path.append(str(ROOT / "tests" / "interop"))
 
 import oracle  # noqa: E402
 import pyarrow as pa  # noqa: E402
