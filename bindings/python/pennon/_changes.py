@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
@@ -59,6 +60,16 @@ class AutoCleanupConfig(TypedDict):
     older_than_seconds: int
 
 
+@dataclass
+class IOStats:
+    """What was read and written, as `LanceDataset.io_stats_snapshot` will give it."""
+
+    read_iops: int = 0
+    read_bytes: int = 0
+    write_iops: int = 0
+    written_bytes: int = 0
+
+
 class MergeInsertBuilder:
     """A merge of new rows into a dataset: what is to become of rows that match, and of rows that do not.
 
@@ -69,7 +80,7 @@ class MergeInsertBuilder:
         Columns whose values tell which rows are the same.
     """
 
-    def __init__(self, dataset: Any, on: str | Iterable[str] | None):
+    def __init__(self, dataset: Any, on: str | Iterable[str] | None = None):
         self._ds = dataset
         self._on = [on] if isinstance(on, str) else [*(on or [])]
         self._clauses: dict[str, Any] = {}
@@ -366,6 +377,7 @@ __all__ = [
     "DatasetOptimizer",
     "DeleteResult",
     "ExecuteResult",
+    "IOStats",
     "MergeInsertBuilder",
     "SqlQuery",
     "SqlQueryBuilder",

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
 
 from . import _pennon
 from ._changes import (
@@ -20,6 +20,7 @@ from ._changes import (
     DatasetOptimizer,
     DeleteResult,
     ExecuteResult,
+    IOStats,
     MergeInsertBuilder,
     SqlQuery,
     SqlQueryBuilder,
@@ -894,7 +895,7 @@ class _LanceDataset(DatasetChanges, DatasetIndices, MemWal):
     ) -> LanceDataset:
         """Register more base paths."""
         self._ds.add_bases({"bases": _bases(new_bases)}, {"properties": transaction_properties})
-        return self
+        return cast("LanceDataset", self)
 
     # ---- config and metadata ----
 
@@ -1091,7 +1092,7 @@ def _existing(uri: str, branch: str | None) -> _pennon.Dataset | None:
 
 def write_dataset(
     data_obj: Any,
-    uri: str | Path | LanceDataset | None = None,
+    uri: str | Path | _LanceDataset | None = None,
     schema: pa.Schema | None = None,
     mode: str = "create",
     *,
@@ -1277,6 +1278,7 @@ __all__ = [
     "DeleteResult",
     "ExecuteResult",
     "FieldStatistics",
+    "IOStats",
     "Index",
     "IndexFile",
     "IndexInformation",

@@ -78,6 +78,8 @@ class LanceFileMetadata:
     num_global_buffer_bytes: int
     global_buffers: list[LanceBufferDescriptor]
     columns: list[LanceColumnMetadata]
+    major_version: int
+    minor_version: int
 
 
 class ReaderResults:
@@ -151,7 +153,8 @@ class LanceFileReader:
         held = sum(buffer.size for buffer in buffers)
         rest = max(info["size"] - end - _TABLE_ENTRY_BYTES * len(buffers) - _FOOTER_BYTES, 0)
         schema = pyarrow("metadata").schema(self._file.schema())
-        return LanceFileMetadata(schema, info["rows"], max(end - held, 0), rest, held, buffers, columns)
+        major, minor = (int(part) for part in str(info["version"]).split("."))
+        return LanceFileMetadata(schema, info["rows"], max(end - held, 0), rest, held, buffers, columns, major, minor)
 
     def file_statistics(self) -> LanceFileStatistics:
         """Pages and bytes of each column."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from . import _pennon
 from ._data import arrow_class, not_yet, pyarrow, reader_of, refuse, rows_of, text_of, to_table
@@ -185,9 +185,15 @@ class RowIdMeta:
         """The opposite of json."""
         return RowIdMeta(json)
 
-    @property
-    def _tree(self) -> Any:
-        return json.loads(self._json)
+    def asdict(self) -> dict[str, Any]:
+        """As a dictionary."""
+        tree: dict[str, Any] = json.loads(self._json)
+        return tree
+
+    @classmethod
+    def from_dict(cls, dict: dict[str, Any]) -> RowIdMeta:
+        """The opposite of asdict."""
+        return cls(json.dumps(dict))
 
 
 class RowDatasetVersionMeta(RowIdMeta):
@@ -204,7 +210,7 @@ def _meta(kind: type[RowIdMeta], tree: Any) -> Any:
 
 
 def _meta_tree(meta: Any) -> Any:
-    return meta._tree if isinstance(meta, RowIdMeta) else meta
+    return meta.asdict() if isinstance(meta, RowIdMeta) else meta
 
 
 @dataclass
@@ -416,7 +422,7 @@ class _LanceFragment:
             batch_readahead=batch_readahead,
             blob_handling=blob_handling,
             order_by=None if order_by is None else [*order_by],
-            fragments=[self],
+            fragments=[cast("LanceFragment", self)],
         )
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
@@ -430,7 +436,6 @@ class _LanceFragment:
         offset: int | None = None,
         with_row_id: bool = False,
         with_row_address: bool = False,
-        *,
         blob_handling: Literal["all_binary", "blobs_descriptions", "all_descriptions"] | None = None,
         order_by: list[ColumnOrdering] | None = None,
     ) -> pa.Table:
@@ -621,9 +626,9 @@ def __getattr__(name: str) -> Any:
     if name == "LanceFragment":
         return _fragment_class()
     if name == "LanceDataset":
-        from . import dataset
+        from importlib import import_module
 
-        return dataset.LanceDataset
+        return import_module(".dataset", __package__).LanceDataset
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -129,6 +129,167 @@ class VectorSearchQuery:
         return self._inner
 
 
+@dataclass
+class IndexSegmentDescription:
+    """A part of an index, as `LanceDataset.describe_indices` will give it."""
+
+    uuid: str
+    fragment_ids: set[int]
+    dataset_version_at_last_update: int
+    index_version: int
+    created_at: datetime | None = None
+    size_bytes: int | None = None
+    base_id: int | None = None
+
+
+@dataclass
+class IndexSegment:
+    """A part of an index, for `LanceDataset.commit_existing_index_segments`."""
+
+    uuid: str
+    fragment_ids: set[int]
+    index_version: int
+
+
+class IvfModel:
+    """Centroids that vectors are shared out by.
+
+    Parameters
+    ----------
+    centroids : pyarrow.FixedSizeListArray
+    distance_type : str
+    """
+
+    def __init__(self, centroids: pa.Array, distance_type: str):
+        self.centroids = centroids
+        self.distance_type = distance_type
+
+    @property
+    def num_partitions(self) -> int:
+        """How many centroids there are."""
+        return len(self.centroids)
+
+    def save(self, uri: str, *, storage_options: dict[str, str] | None = None) -> None:
+        """Write it to a file. Not supported yet."""
+        raise not_yet("IvfModel.save")
+
+    @classmethod
+    def load(cls, uri: str, *, storage_options: dict[str, str] | None = None) -> IvfModel:
+        """The opposite of save. Not supported yet."""
+        raise not_yet("IvfModel.load")
+
+
+class PqModel:
+    """A codebook that vectors are made short by.
+
+    Parameters
+    ----------
+    num_subvectors : int
+    codebook : pyarrow.FixedSizeListArray
+    """
+
+    def __init__(self, num_subvectors: int, codebook: pa.FixedSizeListArray):
+        self.num_subvectors = num_subvectors
+        self.codebook = codebook
+
+    @property
+    def dimension(self) -> int:
+        """Numbers of a vector."""
+        return int(self.codebook.type.list_size) * self.num_subvectors
+
+    def save(self, uri: str, *, storage_options: dict[str, str] | None = None) -> None:
+        """Write it to a file. Not supported yet."""
+        raise not_yet("PqModel.save")
+
+    @classmethod
+    def load(cls, uri: str, *, storage_options: dict[str, str] | None = None) -> PqModel:
+        """The opposite of save. Not supported yet."""
+        raise not_yet("PqModel.load")
+
+
+class IndicesBuilder:
+    """Builds an index over vectors step by step. Not supported yet.
+
+    Parameters
+    ----------
+    dataset : LanceDataset
+    column : str
+    """
+
+    def __init__(self, dataset: LanceDataset, column: str):
+        raise not_yet(_BUILD)
+
+    def train_ivf(
+        self,
+        num_partitions: int | None = None,
+        *,
+        distance_type: str = "l2",
+        accelerator: Any = None,
+        sample_rate: int = 256,
+        max_iters: int = 50,
+        fragment_ids: list[int] | None = None,
+    ) -> IvfModel:
+        """Centroids."""
+        raise not_yet(_BUILD)
+
+    def train_pq(
+        self,
+        ivf_model: IvfModel,
+        num_subvectors: int | None = None,
+        *,
+        sample_rate: int = 256,
+        max_iters: int = 50,
+        fragment_ids: list[int] | None = None,
+    ) -> PqModel:
+        """A codebook."""
+        raise not_yet(_BUILD)
+
+    def prepare_global_ivf_pq(
+        self,
+        num_partitions: int | None,
+        num_subvectors: int | None,
+        *,
+        distance_type: str = "l2",
+        accelerator: Any = None,
+        sample_rate: int = 256,
+        max_iters: int = 50,
+        fragment_ids: list[int] | None = None,
+    ) -> dict[str, Any]:
+        """Both."""
+        raise not_yet(_BUILD)
+
+    def assign_ivf_partitions(self, ivf_model: IvfModel, accelerator: Any, *, output_uri: str | None = None) -> str:
+        """The partition of each row."""
+        raise not_yet(_BUILD)
+
+    def transform_vectors(
+        self,
+        ivf: IvfModel,
+        pq: PqModel,
+        dest_uri: str,
+        fragments: list[Any] | None = None,
+        partition_ds_uri: str | None = None,
+    ) -> None:
+        """Codes of the vectors."""
+        raise not_yet(_BUILD)
+
+    def shuffle_transformed_vectors(
+        self,
+        unsorted_filenames: list[str],
+        dir_path: str,
+        ivf: IvfModel,
+        shuffle_output_root_filename: str | None = "sorted",
+    ) -> list[str]:
+        """Codes by partition."""
+        raise not_yet(_BUILD)
+
+    def load_shuffled_vectors(
+        self, filenames: list[str], dir_path: str, ivf: IvfModel, pq: PqModel, index_name: str | None = None
+    ) -> None:
+        """The index of those."""
+        raise not_yet(_BUILD)
+
+
 class VectorIndexReader:
     """Reads partitions of an index over vectors. Not supported yet."""
 
@@ -298,6 +459,11 @@ __all__ = [
     "IndexFile",
     "IndexFileVersion",
     "IndexInformation",
+    "IndexSegment",
+    "IndexSegmentDescription",
+    "IndicesBuilder",
+    "IvfModel",
+    "PqModel",
     "SupportedDistributedIndices",
     "VectorIndexReader",
     "VectorSearchQuery",

@@ -2,14 +2,15 @@
 """Compaction in parts that engines run where they like: the names, which the engine refuses yet."""
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from ._data import not_yet
+from .fragment import FragmentMetadata
 
 if TYPE_CHECKING:
     from .dataset import LanceDataset
-    from .fragment import FragmentMetadata
 
 
 class CompactionOptions(TypedDict, total=False):
@@ -39,6 +40,14 @@ class CompactionMetrics:
     files_added: int = 0
 
 
+def _trees(fragments: list[FragmentMetadata]) -> list[dict[str, Any]]:
+    return [fragment.to_json() for fragment in fragments]
+
+
+def _fragments(trees: list[dict[str, Any]]) -> list[FragmentMetadata]:
+    return [FragmentMetadata._of(tree) for tree in trees]
+
+
 @dataclass
 class RewriteResult:
     """What a task did, which `Compaction.commit` commits."""
@@ -48,6 +57,36 @@ class RewriteResult:
     old_fragments: list[FragmentMetadata] = field(default_factory=list)
     new_fragments: list[FragmentMetadata] = field(default_factory=list)
 
+    @property
+    def original_fragments(self) -> list[FragmentMetadata]:
+        """The old fragments."""
+        return self.old_fragments
+
+    def json(self) -> str:
+        """As JSON."""
+        return json.dumps(
+            {
+                "read_version": self.read_version,
+                "metrics": self.metrics.__dict__,
+                "old_fragments": _trees(self.old_fragments),
+                "new_fragments": _trees(self.new_fragments),
+            }
+        )
+
+    @staticmethod
+    def from_json(json: str) -> RewriteResult:
+        """The opposite of json."""
+        tree = _read(json)
+        metrics = CompactionMetrics(**tree["metrics"])
+        return RewriteResult(
+            tree["read_version"], metrics, _fragments(tree["old_fragments"]), _fragments(tree["new_fragments"])
+        )
+
+
+def _read(text: str) -> dict[str, Any]:
+    tree: dict[str, Any] = json.loads(text)
+    return tree
+
 
 @dataclass
 class CompactionTask:
@@ -55,6 +94,16 @@ class CompactionTask:
 
     read_version: int
     fragments: list[FragmentMetadata] = field(default_factory=list)
+
+    def json(self) -> str:
+        """As JSON."""
+        return json.dumps({"read_version": self.read_version, "fragments": _trees(self.fragments)})
+
+    @staticmethod
+    def from_json(json: str) -> CompactionTask:
+        """The opposite of json."""
+        tree = _read(json)
+        return CompactionTask(tree["read_version"], _fragments(tree["fragments"]))
 
     def execute(self, dataset: LanceDataset) -> RewriteResult:
         """Write the new fragments. Not supported yet."""
@@ -71,6 +120,19 @@ class CompactionPlan:
     def num_tasks(self) -> int:
         """How many tasks there are."""
         return len(self.tasks)
+
+    def json(self) -> str:
+        """As JSON."""
+        return json.dumps({"read_version": self.read_version, "tasks": [json.loads(task.json()) for task in self.tasks]})
+
+    @staticmethod
+    def from_json(json: str) -> CompactionPlan:
+        """The opposite of json."""
+        tree = _read(json)
+        return CompactionPlan(
+            tree["read_version"],
+            [CompactionTask(task["read_version"], _fragments(task["fragments"])) for task in tree["tasks"]],
+        )
 
 
 class Compaction:

@@ -114,13 +114,13 @@ class LanceSchema:
             (top if parent is None else parent._children).append(field)
         return top
 
-    def field(self, path: str) -> LanceField | None:
+    def field(self, name: str) -> LanceField | None:
         """The field of a dotted path, or None."""
-        return self._find(path, lambda name: name)
+        return self._find(name, lambda part: part)
 
-    def field_case_insensitive(self, path: str) -> LanceField | None:
+    def field_case_insensitive(self, name: str) -> LanceField | None:
         """The same, whatever the case of the names; an exact one goes first."""
-        return self.field(path) or self._find(path, str.lower)
+        return self.field(name) or self._find(name, str.lower)
 
     def _find(self, path: str, fold: Callable[[str], str]) -> LanceField | None:
         found: LanceField | None = None
