@@ -54,6 +54,17 @@ PENNON_EXPORT PENNON_CHECKED pennon_status pennon_transaction_to_bytes(const pen
 /* The fragments that it adds (Append, Overwrite, Merge; new ones of Update and Rewrite), a JSON array as pylance reads them. Free with pennon_string_free. */
 PENNON_EXPORT PENNON_CHECKED pennon_status pennon_transaction_fragments_json(const pennon_transaction *t, char **out,
                                                                              pennon_error *err);
+/* The fragments of the dataset's version, a JSON array of the same form. Free with pennon_string_free. */
+PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_fragments_json(pennon_dataset *ds, const pennon_call *call, char **out,
+                                                                         pennon_error *err);
+/* An Overwrite without fragments, whose JSON has a schema as transactions have it: the dataset's, or where `schema` is given (`ds` is not looked at then)
+ * what a new table of that Arrow schema would get, ids from 0. NOT_SUPPORTED names a type and its field. One reference. */
+PENNON_EXPORT PENNON_CHECKED pennon_status pennon_transaction_from_schema(const struct ArrowSchema *schema, pennon_dataset *ds,
+                                                                          pennon_transaction **out, pennon_error *err);
+/* Arrow schema of the table that an Overwrite, Merge or Project makes, blob columns as they are written; returned to the caller, who releases it.
+ * INVALID_ARGUMENT: another operation. CORRUPT: fields that make no schema. */
+PENNON_EXPORT PENNON_CHECKED pennon_status pennon_transaction_schema(const pennon_transaction *t, struct ArrowSchema *out,
+                                                                     pennon_error *err);
 /* Borrowed texts, valid as long as `t`; "Append", … */
 PENNON_EXPORT const char *pennon_transaction_operation(const pennon_transaction *t);
 PENNON_EXPORT const char *pennon_transaction_uuid(const pennon_transaction *t);

@@ -1,8 +1,23 @@
 # Licensed under the Apache License, Version 2.0; see LICENSE.
 """What the tests of the Python package ask official about: its signatures, and what its calls raise."""
+import builtins
 import dataclasses
+import enum
 import importlib
+import importlib.machinery
+import importlib.util
 import inspect
+import sys
+import types
+import typing
+
+
+def _home(value):
+    """Top package of what a class or function belongs to. Classes that are native have none, or "_lib"."""
+    home = (getattr(value, "__module__", None) or "").split(".")[0]
+    if home == "_lib" or (home == "builtins" and inspect.isclass(value) and not hasattr(builtins, value.__name__)):
+        return "lance"
+    return home
 
 
 def _parameters(function):
@@ -21,50 +36,95 @@ def _text(default):
     return type(default).__name__ if " at 0x" in text or "factory" in text else text
 
 
+def _constructor(cls):
+    """Parameters of a class: of its signature, which native classes have instead of __init__."""
+    try:
+        return _parameters(cls)
+    except (ValueError, TypeError):
+        return None
+
+
 def _members(cls):
     members = {}
     for name in dir(cls):
-        if name.startswith("_") and name != "__init__":
-            continue
         owner = next((base for base in cls.__mro__ if name in vars(base)), None)
-        if owner is None or owner.__module__.split(".")[0] not in ("lance", "pennon"):
+        if name.startswith("_") or owner is None or _home(owner) not in ("lance", "pennon"):
             continue
-        member = inspect.getattr_static(cls, name)
-        value = getattr(cls, name)
-        if inspect.isclass(value):
-            members[name] = {"class": _members(value)}
-        elif isinstance(member, property):
-            members[name] = "property"
-        elif callable(value):
-            try:
-                members[name] = _parameters(value)
-            except ValueError:
-                continue
+        described = describe(getattr(cls, name), inspect.getattr_static(cls, name))
+        if described is not None:
+            members[name] = described
+    if not isinstance(cls, enum.EnumMeta):
+        members["()"] = _constructor(cls)
     if dataclasses.is_dataclass(cls):
         members["fields"] = [field.name.lstrip("_") for field in dataclasses.fields(cls)]
+    elif typing.is_typeddict(cls):
+        members["fields"] = sorted(cls.__annotations__)
     return members
 
 
-def signatures(modules, package="lance"):
-    """{module: {name: parameters, or {"class": members}}} of what the modules define or offer."""
+def describe(value, static=None):
+    """Parameters of a function, {"class": members}, "property", "value", or None for what has no form to compare."""
+    if inspect.isclass(value):
+        return {"class": _members(value)}
+    if isinstance(static, property) or inspect.isgetsetdescriptor(static) or inspect.ismemberdescriptor(static):
+        return "property"
+    if callable(value) and not isinstance(value, type):
+        try:
+            return _parameters(value)
+        except (ValueError, TypeError):
+            return None
+    return "value"
+
+
+class _Torch(types.ModuleType):
+    """A torch in which every name is a class: enough to import what is written for it."""
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        made = type(name, (), {})
+        setattr(self, name, made)
+        return made
+
+
+def stand_in_torch():
+    """Put a torch into sys.modules where there is none."""
+    if importlib.util.find_spec("torch") is not None:
+        return
+    for name in ("torch", "torch.distributed", "torch.utils", "torch.utils.data"):
+        module = _Torch(name)
+        module.__spec__ = importlib.machinery.ModuleSpec(name, None, is_package=True)
+        module.__path__ = []
+        sys.modules[name] = module
+        if "." in name:
+            above, last = name.rsplit(".", 1)
+            setattr(sys.modules[above], last, module)
+
+
+def offered(module):
+    """{name: value} of what a module defines, or offers in __all__."""
+    found = {}
+    for key, value in vars(module).items():
+        if key.startswith("_") or not (inspect.isclass(value) or inspect.isfunction(value) or inspect.isbuiltin(value)):
+            continue
+        native = (getattr(value, "__module__", None) or "builtins") in ("_lib", "builtins")
+        if _home(value) != "lance" and not (native and inspect.isbuiltin(value)):
+            continue
+        listed = key in getattr(module, "__all__", ())
+        if listed or (module.__name__ != "lance" and (native or value.__module__ == module.__name__)):
+            found[key] = value
+    return found
+
+
+def signatures(modules):
+    """{module: {name: description}} of official's modules; "" is the package itself."""
+    stand_in_torch()
+    # Official looked for torch when it was imported, and keeps an object of its own in its place.
+    importlib.import_module("lance.dependencies").torch = sys.modules["torch"]
     found = {}
     for name in modules:
-        try:
-            module = importlib.import_module(f"{package}.{name}" if name else package)
-        except ModuleNotFoundError:
-            found[name] = None
-            continue
-        found[name] = {}
-        for key, value in vars(module).items():
-            home = getattr(value, "__module__", None) or ""
-            if key.startswith("_") or home.split(".")[0] not in ("lance", "pennon"):
-                continue
-            if name and home != module.__name__ and key not in getattr(module, "__all__", ()):
-                continue
-            if inspect.isclass(value):
-                found[name][key] = {"class": _members(value)}
-            elif inspect.isfunction(value):
-                found[name][key] = _parameters(value)
+        module = importlib.import_module(f"lance.{name}" if name else "lance")
+        found[name] = {key: describe(value) for key, value in offered(module).items()}
     return found
 
 

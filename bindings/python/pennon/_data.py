@@ -35,11 +35,47 @@ def text_of(uri: object) -> str:
     raise TypeError(f"uri must be a str or a Path, not {type(uri)}")
 
 
+def not_yet(what: str) -> NotImplementedError:
+    """What a call raises whose name is there already."""
+    return NotImplementedError(f"{what} is not supported yet")
+
+
 def refuse(**arguments: object) -> None:
     """NotImplementedError for the first of the arguments that is set."""
     for name, value in arguments.items():
         if value is not None and value is not False:
-            raise NotImplementedError(f"{name} is not supported yet")
+            raise not_yet(name)
+
+
+def arrow_class(scope: dict[str, Any], own: type, base: str) -> type:
+    """The public class over `own`, which is also the class `base` of pyarrow.dataset where pyarrow is installed.
+
+    Made on first use and put into `scope`, the namespace of its module: importing pyarrow takes longer than all else. DuckDB, Polars
+    and others tell by the class of pyarrow that they may push projections, filters and limits into a scan.
+    """
+    name = own.__name__.removeprefix("_")
+    if name not in scope:
+        bases: tuple[type, ...] = (own,)
+        try:
+            import pyarrow.dataset
+
+            bases = (own, getattr(pyarrow.dataset, base))
+        except ImportError:
+            pass
+        scope[name] = type(name, bases, {"__module__": scope["__name__"], "__doc__": own.__doc__})
+    made: type = scope[name]
+    return made
+
+
+def cast_capsule(stream: _pennon.Stream, requested_schema: object) -> object:
+    """The stream as a capsule; as a consumer wants its columns where it says so, and pyarrow can cast them."""
+    if requested_schema is None:
+        return stream.__arrow_c_stream__()
+    try:
+        pa = pyarrow("requested_schema")
+    except ImportError:
+        return stream.__arrow_c_stream__()
+    return pa.RecordBatchReader.from_stream(stream).__arrow_c_stream__(requested_schema)
 
 
 def own_errors(stream: _pennon.Stream, consume: Callable[[], T]) -> T:

@@ -9,18 +9,48 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
 
 from . import _pennon
-from ._data import pyarrow, reader_of, refuse, rows_of, text_of, to_table
-from .fragment import DEFAULT_MAX_BYTES_PER_FILE, LanceFragment
+from ._changes import (
+    AlterColumn,
+    AutoCleanupConfig,
+    DatasetChanges,
+    DatasetDelta,
+    DatasetOptimizer,
+    DeleteResult,
+    ExecuteResult,
+    IOStats,
+    MergeInsertBuilder,
+    SqlQuery,
+    SqlQueryBuilder,
+    UpdateResult,
+)
+from ._data import arrow_class, not_yet, pyarrow, reader_of, refuse, rows_of, text_of, to_table
+from ._progress import shown
+from ._session import Session
+from .fragment import DEFAULT_MAX_BYTES_PER_FILE, FragmentMetadata, _fragment_class
+from .indices import DatasetIndices, Index, IndexFile, IndexInformation, VectorIndexReader, VectorSearchQuery
+from .mem_wal import MemWal
 from .operation import BulkCommitResult, LanceOperation, Transaction
-from .refs import Branches, Reference, Tags, ref_of, time_of
-from .scanner import ColumnOrdering, LanceScanner, ScanStatistics, column_options, filter_options, scan_options
+from .refs import Branch, Branches, Reference, Tag, Tags, ref_of, time_of
+from .scanner import (
+    ColumnOrdering,
+    ScannerBuilder,
+    ScanStatistics,
+    _scanner_class,
+    column_options,
+    filter_options,
+    scan_options,
+)
 from .schema import LanceSchema, _schema_of
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from .file import LanceFileSession
+    from .fragment import LanceFragment
+    from .scanner import LanceScanner
 
     import pandas as pd
     import pyarrow as pa
@@ -28,7 +58,7 @@ if TYPE_CHECKING:
 
 _BlobHandling = Literal["all_binary", "blobs_descriptions", "all_descriptions"]
 
-COMMIT_MESSAGE = "__lance_commit_message"
+LANCE_COMMIT_MESSAGE_KEY = "__lance_commit_message"
 _CONFIG, _TABLE, _SCHEMA, _FIELD = range(4)
 _MODES = {"create": 0, "append": 1, "overwrite": 2}
 _STORAGE_VERSIONS = ("legacy", "0.1", "stable", "next", "2.0", "2.1", "2.2", "2.3")
@@ -41,13 +71,6 @@ class Version(TypedDict):
     version: int
     timestamp: int | datetime
     metadata: dict[str, str]
-
-
-class AutoCleanupConfig(TypedDict):
-    """When commits clean up old versions."""
-
-    interval: int
-    older_than_seconds: int
 
 
 @dataclass
@@ -110,9 +133,17 @@ class LanceStats:
             "num_small_files": sum(fragment["physical_rows"] < max_rows_per_group for fragment in fragments),
         }
 
+    def index_stats(self, index_name: str) -> dict[str, Any]:
+        """Numbers of an index. Not supported yet."""
+        if index_name not in [index["name"] for index in json.loads(self._ds.info_json())["indices"]]:
+            raise KeyError(f'Index "{index_name}" not found')
+        raise not_yet("index_stats")
+
     def data_stats(self) -> DataStatistics:
-        """Bytes of the pages of each field."""
-        return DataStatistics([FieldStatistics(row["field"], row["bytes"]) for row in rows_of(self._ds.listing("data_stats"))])
+        """Bytes of the pages of each field; none of those that hold only others."""
+        held = {row["field"]: row["bytes"] for row in rows_of(self._ds.listing("data_stats"))}
+        ids = sorted(_ids_of(json.loads(self._ds.schema_json())))
+        return DataStatistics([FieldStatistics(number, held.get(number, 0)) for number in ids])
 
 
 def _timestamp_ns(time: Any) -> int:
@@ -132,13 +163,6 @@ def _root(info: dict[str, Any]) -> str:
 
 
 @cache
-def _class_beside(arrow: Any) -> Any:
-    """The class of datasets where pyarrow.dataset is loaded: as pylance's a pyarrow Dataset, for DuckDB hands filters and columns down to those alone."""
-    members = {"__doc__": LanceDataset.__doc__, "__module__": __name__, "__qualname__": "LanceDataset"}
-    return type("LanceDataset", (LanceDataset, arrow.UnionDataset), members)
-
-
-@cache
 def _nothing_below(arrow: Any) -> tuple[Any, Any, Any]:
     """A file that is not there: what reads a dataset below Python, as pyarrow's own scanner does, fails and says why."""
     from pyarrow.fs import LocalFileSystem
@@ -147,9 +171,13 @@ def _nothing_below(arrow: Any) -> tuple[Any, Any, Any]:
     return form, files, form.make_fragment("/a Lance dataset is read by its own methods, not by those of pyarrow", files)
 
 
-def _init_beside(ds: LanceDataset, arrow: Any, schema: Any) -> None:
-    form, files, fragment = _nothing_below(arrow)
-    arrow.UnionDataset.__init__(ds, schema, [arrow.FileSystemDataset([fragment], schema, form, files)])
+def _init_beside(ds: _LanceDataset) -> None:
+    """Fill the part that is pyarrow's, where there is one."""
+    arrow = sys.modules.get("pyarrow.dataset")
+    if arrow is not None and isinstance(ds, arrow.UnionDataset):
+        form, files, fragment = _nothing_below(arrow)
+        schema = ds._own_schema
+        arrow.UnionDataset.__init__(ds, schema, [arrow.FileSystemDataset([fragment], schema, form, files)])
 
 
 def _refuse_stores(storage_options: Any, **more: Any) -> None:
@@ -158,19 +186,12 @@ def _refuse_stores(storage_options: Any, **more: Any) -> None:
     refuse(**more)
 
 
-class LanceDataset:
+class _LanceDataset(DatasetChanges, DatasetIndices, MemWal):
     """A dataset at one of its versions.
 
     It is Arrow data itself: pandas, Polars, DuckDB and pyarrow read it by `__arrow_c_stream__`. It can be pickled; forked processes may
     use it.
     """
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> LanceDataset:
-        arrow = sys.modules.get("pyarrow.dataset")
-        if cls is not LanceDataset or arrow is None:
-            return super().__new__(cls)
-        beside: LanceDataset = arrow.UnionDataset.__new__(_class_beside(arrow))
-        return beside
 
     def __init__(
         self,
@@ -197,27 +218,29 @@ class LanceDataset:
             storage_options,
             commit_lock=commit_lock,
             serialized_manifest=serialized_manifest,
-            session=session,
             namespace_client=namespace_client,
             table_id=table_id,
             base_store_params=base_store_params,
         )
         options = {"tag": version} if isinstance(version, str) else {"version": version}
-        self._set(_pennon.open(text_of(uri), options, False), default_scan_options)
+        self._set(_pennon.open(text_of(uri), options, False), default_scan_options, session)
 
-    def _set(self, ds: _pennon.Dataset, default_scan_options: dict[str, Any] | None = None) -> LanceDataset:
+    def _set(self, ds: _pennon.Dataset, default_scan_options: dict[str, Any] | None, session: Session | None) -> None:
         self._ds = ds
         self._default_scan_options = default_scan_options
-        if type(self) is not LanceDataset and (arrow := sys.modules.get("pyarrow.dataset")) and isinstance(self, arrow.Dataset):
-            _init_beside(self, arrow, self._own_schema)
+        self._session = session
+        _init_beside(self)
         for key in default_scan_options or {}:
             if key not in _SCANNER_KEYWORDS:
                 raise ValueError(f"Unknown option {key}")
-        return self
 
-    @classmethod
-    def _of(cls, ds: _pennon.Dataset, default_scan_options: dict[str, Any] | None = None) -> LanceDataset:
-        return cls.__new__(cls)._set(ds, default_scan_options)
+    @staticmethod
+    def _of(
+        ds: _pennon.Dataset, default_scan_options: dict[str, Any] | None = None, session: Session | None = None
+    ) -> LanceDataset:
+        made = _dataset_class().__new__(_dataset_class())
+        made._set(ds, default_scan_options, session)
+        return made
 
     def _info(self) -> dict[str, Any]:
         info: dict[str, Any] = json.loads(self._ds.info_json())
@@ -225,17 +248,12 @@ class LanceDataset:
 
     # ---- the object ----
 
-    @staticmethod
-    def _reopen(uri: str, branch: str | None, version: int, default_scan_options: dict[str, Any] | None) -> LanceDataset:
-        ds = _pennon.open(uri, {"branch": branch, "version": version}, False)
-        return LanceDataset._of(ds, default_scan_options)
-
     def __reduce__(self) -> tuple[Any, ...]:
         info = self._info()
-        return LanceDataset._reopen, (_root(info), info["branch"], info["version"], self._default_scan_options)
+        return _reopen, (_root(info), info["branch"], info["version"], self._default_scan_options)
 
     def __copy__(self) -> LanceDataset:
-        return LanceDataset._of(self._ds.snapshot(), self._default_scan_options)
+        return _LanceDataset._of(self._ds.snapshot(), self._default_scan_options, self._session)
 
     def __len__(self) -> int:
         return self.count_rows()
@@ -251,7 +269,7 @@ class LanceDataset:
         return self.scanner().__arrow_c_stream__(requested_schema)
 
     def __arrow_c_schema__(self) -> object:
-        return self._ds.schema().__arrow_c_schema__()
+        return self.scanner().__arrow_c_schema__()
 
     # ---- facts ----
 
@@ -315,6 +333,44 @@ class LanceDataset:
     def initial_storage_options(self) -> dict[str, str] | None:
         """Options of the store: none."""
         return None
+
+    def latest_storage_options(self) -> dict[str, str] | None:
+        """Options of the store, renewed: none."""
+        return None
+
+    @property
+    def storage_options_accessor(self) -> Any:
+        """What renews the options of the store: nothing."""
+        return None
+
+    @property
+    def max_field_id(self) -> int:
+        """The highest number that a field has, or had in one of the data files."""
+        ids = [field for fragment in self._metadata() for file in fragment.files for field in file.fields]
+        return max([*ids, *_ids_of(json.loads(self._ds.schema_json()))], default=-1)
+
+    @property
+    def partition_expression(self) -> Any:
+        """Not offered, as in pylance."""
+        raise not_yet("partition_expression")
+
+    def session(self) -> Session:
+        """The session that the dataset was opened with, or one of its own."""
+        if self._session is None:
+            self._session = Session()
+        return self._session
+
+    def _indices(self) -> int:
+        return len(self._info()["indices"])
+
+    def _metadata(self) -> list[FragmentMetadata]:
+        return [FragmentMetadata._of(tree) for tree in json.loads(self._ds.fragments_json())]
+
+    def new_file_session(self) -> LanceFileSession:
+        """A session over the dataset's data files."""
+        from .file import LanceFileSession
+
+        return LanceFileSession(f"{_root(self._info())}/data")
 
     def versions(self) -> list[Version]:
         """All versions of the branch, oldest first."""
@@ -410,7 +466,7 @@ class LanceDataset:
         if fragment_readahead is not None and fragment_readahead < 0:
             raise ValueError("fragment_readahead must be non-negative")
         options, stats = scan_options(self, {**(self._default_scan_options or {}), **given})
-        return LanceScanner(self, options, stats)
+        return _scanner_class()(self, options, stats)
 
     def to_table(
         self,
@@ -420,6 +476,7 @@ class LanceDataset:
         offset: int | None = None,
         nearest: dict[str, Any] | None = None,
         batch_size: int | None = None,
+        batch_size_bytes: int | None = None,
         batch_readahead: int | None = None,
         fragment_readahead: int | None = None,
         scan_in_order: bool | None = None,
@@ -442,9 +499,44 @@ class LanceDataset:
         given = {name: value for name, value in locals().items() if name != "self"}
         return self.scanner(**given).to_table()
 
-    def to_pandas(self, columns: list[str] | dict[str, str] | None = None, **kwargs: Any) -> pd.DataFrame:
-        """The rows as a pandas DataFrame; the arguments are those of `scanner`."""
-        return self.scanner(columns=columns, **kwargs).to_pandas()
+    def to_pandas(
+        self,
+        columns: list[str] | dict[str, str] | None = None,
+        filter: str | pc.Expression | None = None,
+        limit: int | None = None,
+        offset: int | None = None,
+        nearest: dict[str, Any] | None = None,
+        batch_size: int | None = None,
+        batch_readahead: int | None = None,
+        fragment_readahead: int | None = None,
+        scan_in_order: bool | None = None,
+        *,
+        prefilter: bool | None = None,
+        with_row_id: bool | None = None,
+        with_row_address: bool | None = None,
+        use_stats: bool | None = None,
+        fast_search: bool | None = None,
+        full_text_query: Any = None,
+        io_buffer_size: int | None = None,
+        late_materialization: bool | list[str] | None = None,
+        blob_mode: str = "lazy",
+        use_scalar_index: bool | None = None,
+        include_deleted_rows: bool | None = None,
+        order_by: list[ColumnOrdering | str] | None = None,
+        disable_scoring_autoprojection: bool | None = None,
+        **kwargs: Any,
+    ) -> pd.DataFrame:
+        """The rows as a pandas DataFrame.
+
+        Parameters
+        ----------
+        blob_mode : {"lazy", "bytes", "descriptions"}
+            What becomes of blob columns: files, which is not supported yet, bytes, or where they lie.
+        **kwargs
+            Arguments of `pyarrow.Table.to_pandas`; the others are those of `scanner`.
+        """
+        given = {name: value for name, value in locals().items() if name not in ("self", "kwargs", "blob_mode")}
+        return self.scanner(**given).to_pandas(blob_mode=blob_mode, **kwargs)
 
     def to_batches(
         self,
@@ -454,6 +546,7 @@ class LanceDataset:
         offset: int | None = None,
         nearest: dict[str, Any] | None = None,
         batch_size: int | None = None,
+        batch_size_bytes: int | None = None,
         batch_readahead: int | None = None,
         fragment_readahead: int | None = None,
         scan_in_order: bool | None = None,
@@ -534,12 +627,31 @@ class LanceDataset:
     # ---- fragments ----
 
     def get_fragments(self, filter: Any = None) -> list[LanceFragment]:
-        """The fragments, in the order of the version."""
-        return [LanceFragment(self, None, fragment=row) for row in rows_of(self._ds.listing("fragments"))]
+        """The fragments, in the order of the version; `filter` is not looked at, as in pylance."""
+        made = _fragment_class()
+        return [made(self, None, fragment=metadata) for metadata in self._metadata()]
 
     def get_fragment(self, fragment_id: int) -> LanceFragment | None:
         """The fragment of that number, or None."""
         return next((fragment for fragment in self.get_fragments() if fragment.fragment_id == fragment_id), None)
+
+    # ---- what pyarrow's class has beside ----
+
+    def filter(self, expression: Any) -> Any:
+        """Not offered: give the filter to `scanner`."""
+        raise not_yet("filter")
+
+    def sort_by(self, sorting: Any, **kwargs: Any) -> Any:
+        """Not offered: give the order to `scanner`."""
+        raise not_yet("sort_by")
+
+    def join_asof(self, *args: Any, **kwargs: Any) -> Any:
+        """Not offered."""
+        raise not_yet("join_asof")
+
+    def replace_schema(self, schema: Any) -> Any:
+        """Not offered, as in pylance."""
+        raise not_yet("replace_schema")
 
     # ---- versions ----
 
@@ -559,7 +671,7 @@ class LanceDataset:
             options = {"branch": version[0], "version": version[1]}
         else:
             options = {"branch": info["branch"], "version": version}
-        return LanceDataset._of(_pennon.open(_root(info), options, True), self._default_scan_options)
+        return _LanceDataset._of(_pennon.open(_root(info), options, True), self._default_scan_options, self._session)
 
     def checkout_latest(self) -> None:
         """Move to the newest version of the branch."""
@@ -576,18 +688,20 @@ class LanceDataset:
         _refuse_stores(storage_options)
         made = self._ds.branch("create", branch, ref_of(reference), None)
         assert made is not None
-        return LanceDataset._of(made, self._default_scan_options)
+        return _LanceDataset._of(made, self._default_scan_options)
 
     def shallow_clone(
         self, target_path: str | Path, reference: Reference, storage_options: dict[str, str] | None = None, **kwargs: Any
     ) -> LanceDataset:
         """A dataset that refers to the files of this one."""
         _refuse_stores(storage_options, **kwargs)
-        return LanceDataset._of(self._ds.clone(text_of(target_path), ref_of(reference), True))
+        with shown("cloning", "bytes") as progress:
+            return _LanceDataset._of(self._ds.clone(text_of(target_path), ref_of(reference), True, progress))
 
     def deep_clone(self, target_path: str | Path, reference: Reference | None = None) -> LanceDataset:
         """A dataset that has copies of the files of this one."""
-        return LanceDataset._of(self._ds.clone(text_of(target_path), ref_of(reference), False))
+        with shown("cloning", "bytes") as progress:
+            return _LanceDataset._of(self._ds.clone(text_of(target_path), ref_of(reference), False, progress))
 
     def cleanup_old_versions(
         self,
@@ -632,7 +746,8 @@ class LanceDataset:
         OSError
             With the first fault as its detail.
         """
-        faults = self._ds.verify()
+        with shown("validating", "bytes") as progress:
+            faults = self._ds.verify(0, progress)
         if faults:
             error = OSError(f"{len(faults)} faults; the first: {faults[0].message}")
             error.detail = faults[0]  # type: ignore[attr-defined]
@@ -643,6 +758,41 @@ class LanceDataset:
     def insert(self, data: Any, *, mode: str = "append", **kwargs: Any) -> None:
         """Write rows into this dataset, which moves to the new version; the arguments are those of `write_dataset`."""
         self._ds = write_dataset(data, self, mode=mode, **kwargs)._ds
+
+    def truncate_table(self) -> None:
+        """Delete all rows; the schema stays."""
+        fragments = [fragment.id for fragment in self._metadata()]
+        transaction = Transaction(self.version, LanceOperation.Delete([], fragments, "true"))
+        native = _pennon.transaction_from_json(json.dumps(transaction._tree()))
+        self._ds.commit(native, None, _milliseconds(_COMMIT_TIMEOUT))
+
+    @staticmethod
+    def drop(
+        base_uri: str | Path, storage_options: dict[str, str] | None = None, ignore_not_found: bool | None = None
+    ) -> None:
+        """Remove a dataset with all its versions and files.
+
+        Parameters
+        ----------
+        base_uri : str or Path
+        ignore_not_found : bool, optional
+            Say nothing where there is none.
+
+        Raises
+        ------
+        OSError
+            There is no such dataset.
+        """
+        import shutil
+
+        _refuse_stores(storage_options)
+        path = text_of(base_uri).removeprefix("file://")
+        if "://" in path:
+            raise not_yet(f"drop of {path}")
+        if os.path.isdir(os.path.join(path, "_versions")):
+            shutil.rmtree(path)
+        elif not ignore_not_found:
+            raise FileNotFoundError(f"Not found: {path} is no dataset")
 
     @staticmethod
     def commit(
@@ -702,13 +852,13 @@ class LanceDataset:
                 raise ValueError("read_version is required for all operations except Overwrite and Restore")
             transaction = Transaction(read_version or 0, operation)
             if commit_message is not None:
-                transaction.transaction_properties = {COMMIT_MESSAGE: commit_message}
+                transaction.transaction_properties = {LANCE_COMMIT_MESSAGE_KEY: commit_message}
         else:
             raise TypeError(f"operation must be a LanceOperation.BaseOperation or Transaction, got {type(operation)}")
         options = _commit_options(enable_v2_manifest_paths, detached, max_retries, enable_stable_row_ids)
         native = _pennon.transaction_from_json(json.dumps(transaction._tree()))
-        uri = base_uri.uri if isinstance(base_uri, LanceDataset) else text_of(base_uri)
-        return LanceDataset._of(_pennon.commit(uri, native, options, _milliseconds(commit_timeout)))
+        uri = base_uri.uri if isinstance(base_uri, _LanceDataset) else text_of(base_uri)
+        return _LanceDataset._of(_pennon.commit(uri, native, options, _milliseconds(commit_timeout)))
 
     @staticmethod
     def commit_batch(
@@ -724,11 +874,11 @@ class LanceDataset:
     ) -> BulkCommitResult:
         """Commit several Appends as one version; the arguments are those of `commit`."""
         _refuse_stores(storage_options, commit_lock=commit_lock, base_store_params=base_store_params)
-        uri = dest.uri if isinstance(dest, LanceDataset) else text_of(dest)
+        uri = dest.uri if isinstance(dest, _LanceDataset) else text_of(dest)
         options = _commit_options(enable_v2_manifest_paths, detached, max_retries, None)
         natives = tuple(_pennon.transaction_from_json(json.dumps(each._tree())) for each in transactions)
         ds, merged = _pennon.commit_batch(uri, natives, options, _milliseconds(commit_timeout))
-        return {"dataset": LanceDataset._of(ds), "merged": Transaction._of(json.loads(merged.to_json()))}
+        return {"dataset": _LanceDataset._of(ds), "merged": Transaction._of(json.loads(merged.to_json()))}
 
     def read_transaction(self, version: int) -> Transaction | None:
         """The transaction that made a version, or None where it has none."""
@@ -745,7 +895,7 @@ class LanceDataset:
     ) -> LanceDataset:
         """Register more base paths."""
         self._ds.add_bases({"bases": _bases(new_bases)}, {"properties": transaction_properties})
-        return self
+        return cast("LanceDataset", self)
 
     # ---- config and metadata ----
 
@@ -761,9 +911,9 @@ class LanceDataset:
         """Settings of the engine."""
         return self._map(_CONFIG)
 
-    def update_config(self, updates: dict[str, str | None], *, replace: bool = False) -> dict[str, str]:
+    def update_config(self, values: dict[str, str | None], *, replace: bool = False) -> dict[str, str]:
         """Set settings; None removes one. Gives all of them afterwards."""
-        return self._update(_CONFIG, updates, replace)
+        return self._update(_CONFIG, values, replace)
 
     def delete_config_keys(self, keys: list[str]) -> None:
         """Remove settings."""
@@ -774,18 +924,32 @@ class LanceDataset:
         """Metadata of the table."""
         return self._map(_TABLE)
 
-    def update_metadata(self, updates: dict[str, str | None], *, replace: bool = False) -> dict[str, str]:
+    def update_metadata(self, values: dict[str, str | None], *, replace: bool = False) -> dict[str, str]:
         """Set metadata of the table; None removes a key. Gives all of it afterwards."""
-        return self._update(_TABLE, updates, replace)
+        return self._update(_TABLE, values, replace)
 
     @property
     def schema_metadata(self) -> dict[str, str]:
         """Metadata of the schema."""
         return self._map(_SCHEMA)
 
-    def update_schema_metadata(self, updates: dict[str, str | None], *, replace: bool = False) -> dict[str, str]:
+    def update_schema_metadata(self, values: dict[str, str | None], *, replace: bool = False) -> dict[str, str]:
         """Set metadata of the schema; None removes a key. Gives all of it afterwards."""
-        return self._update(_SCHEMA, updates, replace)
+        return self._update(_SCHEMA, values, replace)
+
+    def update_field_metadata(self, field_updates: dict[str, dict[str, str | None]], *, replace: bool = False) -> None:
+        """Set metadata of fields, by their paths; None removes a key.
+
+        Parameters
+        ----------
+        field_updates : dict of str to dict
+        replace : bool, default False
+            Exactly these afterwards.
+        """
+        updates = tuple(
+            {"which": _FIELD, "field": path, "pairs": values, "replace": replace} for path, values in field_updates.items()
+        )
+        self._ds.update_metadata(updates, None)
 
     def replace_schema_metadata(self, new_metadata: dict[str, str]) -> None:
         """Set the whole metadata of the schema."""
@@ -796,10 +960,53 @@ class LanceDataset:
         self._ds.update_metadata(({"which": _FIELD, "field": field_name, "pairs": new_metadata, "replace": True},), None)
 
 
+if TYPE_CHECKING:
+
+    class LanceDataset(_LanceDataset):
+        """The public class."""
+
+
+def _dataset_class() -> type[LanceDataset]:
+    return arrow_class(globals(), _LanceDataset, "UnionDataset")
+
+
+#: What pylance has in this module, and where it is here.
+_ELSEWHERE = {
+    **dict.fromkeys(("BlobFile", "Blob"), "blob"),
+    **dict.fromkeys(("Compaction", "CompactionMetrics"), "optimize"),
+    **dict.fromkeys(("DataFile", "LanceFragment", "write_fragments"), "fragment"),
+    **dict.fromkeys(("BatchUDF", "BatchUDFCheckpoint", "batch_udf", "normalize_transform"), "udf"),
+    **dict.fromkeys(("CommitLock",), "commit"),
+    **dict.fromkeys(("LanceScanner",), "scanner"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "LanceDataset":
+        return _dataset_class()
+    if name in _ELSEWHERE:
+        from importlib import import_module
+
+        return getattr(import_module(f".{_ELSEWHERE[name]}", __package__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _reopen(uri: str, branch: str | None, version: int, default_scan_options: dict[str, Any] | None) -> LanceDataset:
+    """The opposite of pickling."""
+    ds = _pennon.open(uri, {"branch": branch, "version": version}, False)
+    return _LanceDataset._of(ds, default_scan_options)
+
+
 #: Keywords of `LanceDataset.scanner`.
-_SCANNER_KEYWORDS = LanceDataset.scanner.__code__.co_varnames[
-    1 : LanceDataset.scanner.__code__.co_argcount + LanceDataset.scanner.__code__.co_kwonlyargcount
+_SCANNER_KEYWORDS = _LanceDataset.scanner.__code__.co_varnames[
+    1 : _LanceDataset.scanner.__code__.co_argcount + _LanceDataset.scanner.__code__.co_kwonlyargcount
 ]
+
+
+def _ids_of(fields: list[dict[str, Any]]) -> Iterator[int]:
+    for field in fields:
+        yield field["id"]
+        yield from _ids_of(field["fields"])
 
 
 def _numbers(indices: Any) -> Any:
@@ -885,7 +1092,7 @@ def _existing(uri: str, branch: str | None) -> _pennon.Dataset | None:
 
 def write_dataset(
     data_obj: Any,
-    uri: str | Path | LanceDataset | None = None,
+    uri: str | Path | _LanceDataset | None = None,
     schema: pa.Schema | None = None,
     mode: str = "create",
     *,
@@ -973,11 +1180,11 @@ def write_dataset(
     )
     properties = dict(transaction_properties or {})
     if commit_message is not None:
-        properties[COMMIT_MESSAGE] = commit_message
+        properties[LANCE_COMMIT_MESSAGE_KEY] = commit_message
     options["properties"] = properties or None
     options["v1_manifest_names"] = not enable_v2_manifest_paths
     options["blob_pack_bytes"] = blob_pack_file_size_threshold
-    if isinstance(uri, LanceDataset):
+    if isinstance(uri, _LanceDataset):
         info = uri._info()
         target, options["branch"] = _root(info), info["branch"]
     else:
@@ -990,7 +1197,8 @@ def write_dataset(
             "lance.auto_cleanup.interval": str(auto_cleanup_options["interval"]),
             "lance.auto_cleanup.older_than": f"{auto_cleanup_options['older_than_seconds']}s",
         }
-    return LanceDataset._of(_pennon.write(target, reader_of(data_obj, schema), options))
+    with shown("writing", "rows") as counter:
+        return _LanceDataset._of(_pennon.write(target, reader_of(data_obj, schema), options, counter))
 
 
 def dataset(
@@ -1035,15 +1243,15 @@ def dataset(
         raise ValueError("Must specify either 'uri' or both 'namespace_client' and 'table_id'.")
     refuse(namespace_client=namespace_client, table_id=table_id)
     if asof is not None and version is None:
-        _refuse_stores(storage_options, commit_lock=commit_lock, session=session, base_store_params=base_store_params)
+        _refuse_stores(storage_options, commit_lock=commit_lock, base_store_params=base_store_params)
         try:
             ds = _pennon.open(text_of(uri), {"as_of_ns": _timestamp_ns(asof)}, False)
         except ValueError as error:
             if getattr(error, "detail", None) is None or error.detail.kind != "VersionNotFound":  # type: ignore[attr-defined]
                 raise
             raise ValueError(f"{asof} is earlier than the first version of this dataset") from error
-        return LanceDataset._of(ds, default_scan_options)
-    return LanceDataset(
+        return _LanceDataset._of(ds, default_scan_options, session)
+    return _dataset_class()(
         os.fspath(uri) if uri is not None else "",
         version,
         commit_lock=commit_lock,
@@ -1055,18 +1263,42 @@ def dataset(
 
 
 __all__ = [
+    "AlterColumn",
     "AutoCleanupConfig",
+    "Branch",
+    "Branches",
+    "BulkCommitResult",
     "CleanupStats",
     "ColumnOrdering",
     "DataStatistics",
     "DatasetBasePath",
+    "DatasetDelta",
+    "DatasetOptimizer",
+    "DatasetStats",
+    "DeleteResult",
+    "ExecuteResult",
     "FieldStatistics",
+    "IOStats",
+    "Index",
+    "IndexFile",
+    "IndexInformation",
+    "LANCE_COMMIT_MESSAGE_KEY",
     "LanceDataset",
     "LanceOperation",
-    "LanceScanner",
+    "LanceSchema",
     "LanceStats",
+    "MergeInsertBuilder",
     "ScanStatistics",
+    "ScannerBuilder",
+    "Session",
+    "SqlQuery",
+    "SqlQueryBuilder",
+    "Tag",
+    "Tags",
     "Transaction",
+    "UpdateResult",
+    "VectorIndexReader",
+    "VectorSearchQuery",
     "Version",
     "dataset",
     "write_dataset",

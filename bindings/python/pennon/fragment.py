@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from . import _pennon
-from ._data import reader_of, refuse, text_of
+from ._data import arrow_class, not_yet, pyarrow, reader_of, refuse, rows_of, text_of, to_table
+from ._progress import shown
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,8 +17,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from .dataset import ColumnOrdering, DatasetBasePath, LanceDataset, LanceScanner
+    from .dataset import DatasetBasePath
+    from .dataset import _LanceDataset as LanceDataset
     from .operation import Transaction
+    from .progress import FragmentWriteProgress
+    from .scanner import ColumnOrdering, LanceScanner
+    from .schema import LanceSchema
+    from .types import ReaderLike
+    from .udf import BatchUDF
 
 DEFAULT_MAX_BYTES_PER_FILE = 90 * 1024 * 1024 * 1024
 
@@ -41,13 +48,94 @@ class DataFile:
         Of the base path that it lies under.
     """
 
-    path: str
+    _path: str
     fields: list[int]
     column_indices: list[int] = field(default_factory=list)
     file_major_version: int = 0
     file_minor_version: int = 0
     file_size_bytes: int | None = None
     base_id: int | None = None
+
+    def __init__(
+        self,
+        path: str,
+        fields: list[int],
+        column_indices: list[int] | None = None,
+        file_major_version: int = 0,
+        file_minor_version: int = 0,
+        file_size_bytes: int | None = None,
+        base_id: int | None = None,
+    ):
+        self._path = path
+        self.fields = fields
+        self.column_indices = column_indices or []
+        self.file_major_version = file_major_version
+        self.file_minor_version = file_minor_version
+        self.file_size_bytes = file_size_bytes
+        self.base_id = base_id
+
+    def __repr__(self) -> str:
+        return f"DataFile(path={self._path!r}, fields={self.fields}, column_indices={self.column_indices}, base_id={self.base_id})"
+
+    @property
+    def path(self) -> str:
+        """Below the dataset's `data` folder."""
+        return self._path
+
+    def field_ids(self) -> list[int]:
+        """Ids of the fields that it holds."""
+        return self.fields
+
+    def _tree(self) -> dict[str, Any]:
+        return {name.removeprefix("_"): value for name, value in self.__dict__.items()}
+
+    @classmethod
+    def create(cls, dataset: LanceDataset, path: str, *, base_id: int | None = None) -> DataFile:
+        """Of a file that lies in the dataset's `data` folder, for `LanceOperation.DataReplacement`; its columns are found by name."""
+        return _data_file(dataset, path, base_id)[0]
+
+
+def _leaf_ids(tree: dict[str, Any]) -> Iterator[int]:
+    """Ids of a field and of those in it, parents first."""
+    yield tree["id"]
+    for child in tree["fields"]:
+        yield from _leaf_ids(child)
+
+
+def _has_column(tree: dict[str, Any], version: str) -> bool:
+    """2.0 has a column for every field, later versions only for those that hold values."""
+    return version == "2.0" or not tree["fields"] or "lance-encoding:packed" in tree.get("metadata", {})
+
+
+def _column_ids(tree: dict[str, Any], version: str) -> Iterator[int]:
+    if _has_column(tree, version):
+        yield tree["id"]
+    if version == "2.0" or not _has_column(tree, version):
+        for child in tree["fields"]:
+            yield from _column_ids(child, version)
+
+
+def _data_file(dataset: LanceDataset, path: str, base_id: int | None) -> tuple[DataFile, int]:
+    """The file, and its rows."""
+    info = dataset._info()
+    if base_id is None:
+        folder = f"{info['uri']}/data"
+    else:
+        base = next((one for one in info["base_paths"] if one["id"] == base_id), None)
+        if base is None:
+            raise ValueError(f"the dataset has no base path {base_id}")
+        folder = f"{base['path']}/data" if base["is_dataset_root"] else base["path"]
+    file = _pennon.file_open(f"{folder}/{path}")
+    version = str(json.loads(file.info_json())["version"])
+    own = {tree["name"]: tree for tree in json.loads(dataset._ds.schema_json())}
+    ids: list[int] = []
+    for arrow in pyarrow("DataFile.create").schema(file.schema()):
+        if arrow.name not in own:
+            raise ValueError(f"{path}: the dataset has no column {arrow.name!r}")
+        ids.extend(_column_ids(own[arrow.name], version))
+    major, minor = (int(part) for part in version.split("."))
+    size = _pennon.store_open(folder).size(path)
+    return DataFile(path, ids, list(range(len(ids))), major, minor, size, base_id), file.rows()
 
 
 @dataclass
@@ -68,10 +156,61 @@ class DeletionFile:
         """The members as JSON."""
         return json.dumps(self.asdict())
 
+    def path(self, fragment_id: int, base_uri: str | None = None) -> str:
+        """Where it lies: below the dataset, or below `base_uri`."""
+        end = "bin" if self.file_type == "bitmap" else "arrow"
+        path = f"_deletions/{fragment_id}-{self.read_version}-{self.id}.{end}"
+        return path if base_uri is None else f"{base_uri}/{path}"
+
     @staticmethod
-    def from_json(json_data: str) -> DeletionFile:
+    def from_json(json: str) -> DeletionFile:
         """The opposite of json."""
-        return DeletionFile(**json.loads(json_data))
+        from json import loads
+
+        return DeletionFile(**loads(json))
+
+
+@dataclass
+class RowIdMeta:
+    """Where the row ids of a fragment are."""
+
+    _json: str
+
+    def json(self) -> str:
+        """As JSON."""
+        return self._json
+
+    @staticmethod
+    def from_json(json: str) -> RowIdMeta:
+        """The opposite of json."""
+        return RowIdMeta(json)
+
+    def asdict(self) -> dict[str, Any]:
+        """As a dictionary."""
+        tree: dict[str, Any] = json.loads(self._json)
+        return tree
+
+    @classmethod
+    def from_dict(cls, dict: dict[str, Any]) -> RowIdMeta:
+        """The opposite of asdict."""
+        return cls(json.dumps(dict))
+
+
+class RowDatasetVersionMeta(RowIdMeta):
+    """Where it is told in which versions the rows of a fragment were made or changed."""
+
+    @staticmethod
+    def from_json(json: str) -> RowDatasetVersionMeta:
+        """The opposite of json."""
+        return RowDatasetVersionMeta(json)
+
+
+def _meta(kind: type[RowIdMeta], tree: Any) -> Any:
+    return None if tree is None else kind(json.dumps(tree))
+
+
+def _meta_tree(meta: Any) -> Any:
+    return meta.asdict() if isinstance(meta, RowIdMeta) else meta
 
 
 @dataclass
@@ -93,9 +232,9 @@ class FragmentMetadata:
     files: list[DataFile]
     physical_rows: int
     deletion_file: DeletionFile | None = None
-    row_id_meta: Any = None
-    created_at_version_meta: Any = None
-    last_updated_at_version_meta: Any = None
+    row_id_meta: RowIdMeta | None = None
+    created_at_version_meta: RowDatasetVersionMeta | None = None
+    last_updated_at_version_meta: RowDatasetVersionMeta | None = None
 
     @property
     def num_deletions(self) -> int:
@@ -107,16 +246,20 @@ class FragmentMetadata:
         """Rows that are not deleted."""
         return self.physical_rows - self.num_deletions
 
+    def data_files(self) -> list[DataFile]:
+        """The data files."""
+        return self.files
+
     def to_json(self) -> dict[str, Any]:
         """A dictionary that can be written as JSON."""
         return {
             "id": self.id,
-            "files": [dict(file.__dict__) for file in self.files],
+            "files": [file._tree() for file in self.files],
             "physical_rows": self.physical_rows,
             "deletion_file": None if self.deletion_file is None else self.deletion_file.asdict(),
-            "row_id_meta": self.row_id_meta,
-            "created_at_version_meta": self.created_at_version_meta,
-            "last_updated_at_version_meta": self.last_updated_at_version_meta,
+            "row_id_meta": _meta_tree(self.row_id_meta),
+            "created_at_version_meta": _meta_tree(self.created_at_version_meta),
+            "last_updated_at_version_meta": _meta_tree(self.last_updated_at_version_meta),
         }
 
     @staticmethod
@@ -132,16 +275,43 @@ class FragmentMetadata:
             files=[DataFile(**file) for file in tree["files"]],
             physical_rows=tree["physical_rows"],
             deletion_file=None if deletion is None else DeletionFile(**deletion),
-            row_id_meta=tree.get("row_id_meta"),
-            created_at_version_meta=tree.get("created_at_version_meta"),
-            last_updated_at_version_meta=tree.get("last_updated_at_version_meta"),
+            row_id_meta=_meta(RowIdMeta, tree.get("row_id_meta")),
+            created_at_version_meta=_meta(RowDatasetVersionMeta, tree.get("created_at_version_meta")),
+            last_updated_at_version_meta=_meta(RowDatasetVersionMeta, tree.get("last_updated_at_version_meta")),
         )
 
 
-class LanceFragment:
-    """A fragment of a version of a dataset."""
+class FragmentSession:
+    """Takes of a fragment with the same columns.
 
-    def __init__(self, dataset: LanceDataset, fragment_id: int | None, *, fragment: dict[str, Any] | None = None):
+    Parameters
+    ----------
+    session : callable
+        What takes.
+    """
+
+    def __init__(self, session: Any):
+        self._session = session
+
+    def take(self, indices: Any) -> pa.RecordBatch:
+        """Rows by their position among the live rows of the fragment."""
+        table = self._session(indices)
+        batches = table.combine_chunks().to_batches()
+        return batches[0] if batches else pyarrow("take").RecordBatch.from_pylist([], schema=table.schema)
+
+
+class _LanceFragment:
+    """A fragment of a version of a dataset.
+
+    Parameters
+    ----------
+    dataset : LanceDataset
+    fragment_id : int, optional
+    fragment : FragmentMetadata, optional
+        What `dataset` says of it.
+    """
+
+    def __init__(self, dataset: LanceDataset, fragment_id: int | None, *, fragment: FragmentMetadata | None = None):
         if fragment is None:
             if fragment_id is None:
                 raise ValueError("Either fragment or fragment_id must be specified")
@@ -150,28 +320,66 @@ class LanceFragment:
                 raise ValueError(f"Fragment id does not exist: {fragment_id}")
             fragment = found._fragment
         self._ds = dataset
-        self._fragment: dict[str, Any] = fragment
+        self._fragment: FragmentMetadata = fragment
+        self._numbers: dict[str, Any] | None = None
 
     def __repr__(self) -> str:
-        return f"LanceFragment(id={self.fragment_id}, data_files={self._fragment['paths']})"
+        return f"LanceFragment(id={self.fragment_id}, data_files={[file.path for file in self._fragment.files]})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return LanceFragment, (self._ds, self.fragment_id)
+        return _refind, (self._ds, self.fragment_id)
+
+    def _number(self, name: str) -> int:
+        """A number that old manifests do not have, and the library finds."""
+        if self._numbers is None:
+            rows = rows_of(self._ds._ds.listing("fragments"))
+            self._numbers = next(row for row in rows if row["fragment"] == self.fragment_id)
+        return int(self._numbers[name])
 
     @property
     def fragment_id(self) -> int:
         """Number of the fragment."""
-        return int(self._fragment["fragment"])
+        return self._fragment.id
 
     @property
     def num_deletions(self) -> int:
         """Rows that are deleted."""
-        return int(self._fragment["deleted_rows"])
+        if self._fragment.deletion_file is None:
+            return 0
+        return self._fragment.deletion_file.num_deleted_rows or self._number("deleted_rows")
 
     @property
     def physical_rows(self) -> int:
         """Rows of its files, deleted ones too."""
-        return int(self._fragment["physical_rows"])
+        return self._fragment.physical_rows or self._number("physical_rows")
+
+    @property
+    def metadata(self) -> FragmentMetadata:
+        """What the version says of it."""
+        return self._fragment
+
+    def data_files(self) -> list[DataFile]:
+        """The data files."""
+        return self._fragment.files
+
+    def deletion_file(self) -> str | None:
+        """Path of the file that tells which rows are deleted, below the dataset; None where none is."""
+        file = self._fragment.deletion_file
+        return None if file is None else file.path(self.fragment_id)
+
+    @property
+    def physical_schema(self) -> pa.Schema:
+        """Schema of what its files hold."""
+        held = {number for file in self._fragment.files for number in file.fields}
+        own = json.loads(self._ds._ds.schema_json())
+        names = [tree["name"] for tree in own if held & set(_leaf_ids(tree))]
+        schema = self._ds._own_schema
+        return pyarrow("physical_schema").schema([schema.field(name) for name in names], metadata=schema.metadata)
+
+    @property
+    def partition_expression(self) -> Any:
+        """Not offered, as in pylance."""
+        raise not_yet("partition_expression")
 
     @property
     def schema(self) -> pa.Schema:
@@ -181,7 +389,7 @@ class LanceFragment:
     def count_rows(self, filter: str | pc.Expression | None = None) -> int:
         """Rows that are not deleted and pass the filter."""
         if filter is None:
-            return int(self._fragment["rows"])
+            return self.physical_rows - self.num_deletions
         return self._ds._count({"fragments": (self.fragment_id,)}, filter)
 
     def head(self, num_rows: int) -> pa.Table:
@@ -214,7 +422,7 @@ class LanceFragment:
             batch_readahead=batch_readahead,
             blob_handling=blob_handling,
             order_by=None if order_by is None else [*order_by],
-            fragments=[self],
+            fragments=[cast("LanceFragment", self)],
         )
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
@@ -228,7 +436,6 @@ class LanceFragment:
         offset: int | None = None,
         with_row_id: bool = False,
         with_row_address: bool = False,
-        *,
         blob_handling: Literal["all_binary", "blobs_descriptions", "all_descriptions"] | None = None,
         order_by: list[ColumnOrdering] | None = None,
     ) -> pa.Table:
@@ -272,17 +479,172 @@ class LanceFragment:
             order_by=order_by,
         ).to_batches()
 
-    def take(self, indices: list[int] | pa.Array, columns: list[str] | dict[str, str] | None = None) -> pa.Table:
-        """Rows by their position among the live rows of the fragment, in the order asked for."""
+    def to_pandas(
+        self,
+        columns: list[str] | dict[str, str] | None = None,
+        filter: str | pc.Expression | None = None,
+        limit: int | None = None,
+        offset: int | None = None,
+        batch_size: int | None = None,
+        with_row_id: bool = False,
+        with_row_address: bool = False,
+        blob_mode: str = "lazy",
+        order_by: list[ColumnOrdering] | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """The rows as a pandas DataFrame; see `LanceDataset.to_pandas`."""
+        scanner = self.scanner(
+            columns=columns,
+            filter=filter,
+            limit=limit,
+            offset=offset,
+            batch_size=batch_size,
+            with_row_id=with_row_id,
+            with_row_address=with_row_address,
+            order_by=order_by,
+        )
+        return scanner.to_pandas(blob_mode=blob_mode, **kwargs)
+
+    def open_session(
+        self, columns: list[str] | dict[str, str] | None = None, with_row_address: bool | None = None
+    ) -> FragmentSession:
+        """Takes with the same columns, one after the other."""
+        return FragmentSession(lambda indices: self._take(indices, columns, bool(with_row_address)))
+
+    def take(self, indices: Any, columns: list[str] | dict[str, str] | None = None) -> pa.Table:
+        """Rows by their position among the live rows of the fragment, in the order asked for.
+
+        Parameters
+        ----------
+        indices : list, array or pyarrow.Array of int
+        columns : list of str, or dict of str to str, optional
+            As in `scanner`.
+        """
+        return self._take(indices, columns, False)
+
+    def _take(self, indices: Any, columns: Any, with_row_address: bool) -> pa.Table:
+        from .scanner import column_options
+
         before = 0
         for fragment in self._ds.get_fragments():
             if fragment.fragment_id == self.fragment_id:
                 break
             before += fragment.count_rows()
         wanted = [int(i) for i in (indices.to_pylist() if hasattr(indices, "to_pylist") else indices)]
-        if any(i >= self.count_rows() for i in wanted):
+        if any(i >= self.count_rows() or i < 0 for i in wanted):
             raise ValueError(f"row {max(wanted)} of a fragment of {self.count_rows()} rows")
-        return self._ds.take([before + i for i in wanted], columns)
+        options = {**column_options(columns), "with_row_address": with_row_address}
+        return to_table(self._ds._ds.take(0, [before + i for i in wanted], options))
+
+    @staticmethod
+    def create_from_file(filename: str, dataset: LanceDataset, fragment_id: int) -> FragmentMetadata:
+        """A fragment of a data file that lies in the dataset's `data` folder; its columns are found by name.
+
+        Parameters
+        ----------
+        filename : str
+        dataset : LanceDataset
+        fragment_id : int
+        """
+        file, rows = _data_file(dataset, filename, None)
+        return FragmentMetadata(fragment_id, [file], rows)
+
+    @staticmethod
+    def create(
+        dataset_uri: str | Path,
+        data: Any,
+        fragment_id: int | None = None,
+        schema: pa.Schema | None = None,
+        max_rows_per_group: int = 1024,
+        progress: FragmentWriteProgress | None = None,
+        mode: str = "append",
+        *,
+        data_storage_version: str | None = None,
+        use_legacy_format: bool | None = None,
+        storage_options: dict[str, str] | None = None,
+        namespace_client: Any = None,
+        table_id: list[str] | None = None,
+    ) -> FragmentMetadata:
+        """Write data as one fragment, without a commit; see `write_fragments`."""
+        made = write_fragments(
+            data,
+            dataset_uri,
+            schema,
+            mode=mode,
+            max_rows_per_file=2**63,
+            max_bytes_per_file=2**63,
+            progress=progress,
+            data_storage_version=data_storage_version,
+            use_legacy_format=use_legacy_format,
+            storage_options=storage_options,
+            namespace_client=namespace_client,
+            table_id=table_id,
+        )
+        assert isinstance(made, list)
+        one = made[0] if made else FragmentMetadata(0, [], 0)
+        one.id = fragment_id or 0
+        return one
+
+    def merge(
+        self, data_obj: ReaderLike, left_on: str, right_on: str | None = None, schema: Any = None
+    ) -> tuple[FragmentMetadata, LanceSchema]:
+        """Join more columns, without a commit. Not supported yet."""
+        raise not_yet("merge of a fragment")
+
+    def merge_columns(
+        self,
+        value_func: dict[str, str] | BatchUDF | ReaderLike,
+        columns: list[str] | None = None,
+        batch_size: int | None = None,
+        reader_schema: pa.Schema | None = None,
+    ) -> tuple[FragmentMetadata, LanceSchema]:
+        """Add columns, without a commit. Not supported yet."""
+        raise not_yet("merge_columns")
+
+    def update_columns(
+        self, data_obj: ReaderLike, left_on: str = "_rowid", right_on: str | None = None, schema: Any = None
+    ) -> tuple[FragmentMetadata, list[int]]:
+        """New values of columns, without a commit. Not supported yet."""
+        raise not_yet("update_columns")
+
+    def delete(self, predicate: str) -> FragmentMetadata | None:
+        """Delete rows, without a commit. Not supported yet."""
+        raise not_yet("delete of a fragment")
+
+
+if TYPE_CHECKING:
+
+    class LanceFragment(_LanceFragment):
+        """The public class."""
+
+
+def _fragment_class() -> type[LanceFragment]:
+    return arrow_class(globals(), _LanceFragment, "Fragment")
+
+
+def __getattr__(name: str) -> Any:
+    if name == "LanceFragment":
+        return _fragment_class()
+    if name == "LanceDataset":
+        from importlib import import_module
+
+        return import_module(".dataset", __package__).LanceDataset
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _refind(dataset: LanceDataset, fragment_id: int) -> LanceFragment:
+    """The opposite of pickling."""
+    return _fragment_class()(dataset, fragment_id)
+
+
+def _tell(progress: FragmentWriteProgress | None, made: _pennon.Transaction) -> None:
+    """Tell the hook of the fragments, when all are written."""
+    if progress is None:
+        return
+    for tree in json.loads(made.fragments_json()):
+        text = json.dumps(tree)
+        progress._do_begin(text)
+        progress._do_complete(text)
 
 
 def write_fragments(
@@ -295,7 +657,7 @@ def write_fragments(
     max_rows_per_file: int = 1024 * 1024,
     max_rows_per_group: int = 1024,
     max_bytes_per_file: int = DEFAULT_MAX_BYTES_PER_FILE,
-    progress: Any = None,
+    progress: FragmentWriteProgress | None = None,
     data_storage_version: str | None = None,
     use_legacy_format: bool | None = None,
     storage_options: dict[str, str] | None = None,
@@ -324,11 +686,11 @@ def write_fragments(
     -------
     list of FragmentMetadata, or Transaction
     """
-    from .dataset import LanceDataset, _write_options
+    from .dataset import _LanceDataset, _write_options
     from .operation import Transaction
 
-    refuse(progress=progress, namespace_client=namespace_client, table_id=table_id, base_store_params=base_store_params)
-    uri = dataset_uri.uri if isinstance(dataset_uri, LanceDataset) else text_of(dataset_uri)
+    refuse(namespace_client=namespace_client, table_id=table_id, base_store_params=base_store_params)
+    uri = dataset_uri.uri if isinstance(dataset_uri, _LanceDataset) else text_of(dataset_uri)
     options = _write_options(
         mode=mode,
         max_rows_per_file=max_rows_per_file,
@@ -342,10 +704,22 @@ def write_fragments(
         external_blob_mode=external_blob_mode,
         allow_external_blob_outside_bases=allow_external_blob_outside_bases,
     )
-    made = _pennon.write_fragments(uri, reader_of(data, schema), options)
+    with shown("writing", "rows") as counter:
+        made = _pennon.write_fragments(uri, reader_of(data, schema), options, counter)
+    _tell(progress, made)
     if return_transaction:
         return Transaction._of(json.loads(made.to_json()))
     return [FragmentMetadata._of(tree) for tree in json.loads(made.fragments_json())]
 
 
-__all__ = ["DataFile", "DeletionFile", "FragmentMetadata", "LanceFragment", "write_fragments"]
+__all__ = [
+    "DEFAULT_MAX_BYTES_PER_FILE",
+    "DataFile",
+    "DeletionFile",
+    "FragmentMetadata",
+    "FragmentSession",
+    "LanceFragment",
+    "RowDatasetVersionMeta",
+    "RowIdMeta",
+    "write_fragments",
+]

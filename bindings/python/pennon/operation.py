@@ -7,11 +7,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict
 
+from ._data import not_yet
 from .fragment import DataFile, FragmentMetadata
 from .schema import LanceSchema
 
 if TYPE_CHECKING:
-    from .dataset import DatasetBasePath, LanceDataset
+    from .dataset import DatasetBasePath
+    from .dataset import _LanceDataset as LanceDataset
+    from .indices import Index
 
 
 def _fragments(fragments: Iterable[FragmentMetadata]) -> list[dict[str, Any]]:
@@ -35,7 +38,7 @@ def _schema(schema: Any) -> LanceSchema:
 
 
 def _of_schema(tree: dict[str, Any]) -> LanceSchema:
-    return LanceSchema(tree.get("schema", []), tree.get("schema_metadata", {}), None)
+    return LanceSchema(tree.get("schema", []), tree.get("schema_metadata", {}))
 
 
 def _with_schema(tree: dict[str, Any], schema: LanceSchema) -> dict[str, Any]:
@@ -52,7 +55,7 @@ class LanceOperation:
         """What all operations are."""
 
         def _tree(self) -> dict[str, Any]:
-            raise NotImplementedError(f"committing {type(self).__name__}")
+            raise not_yet(f"committing {type(self).__name__}")
 
     @dataclass
     class Overwrite(BaseOperation):
@@ -75,9 +78,18 @@ class LanceOperation:
             _check_fragments(self.fragments)
 
         def _tree(self) -> dict[str, Any]:
+            tree = _with_schema({"type": "Overwrite", "fragments": _fragments(self.fragments)}, self.new_schema)
             if self.initial_bases:
-                raise NotImplementedError("LanceOperation.Overwrite with initial_bases")
-            return _with_schema({"type": "Overwrite", "fragments": _fragments(self.fragments)}, self.new_schema)
+                tree["initial_bases"] = [
+                    {
+                        "id": base.id or number,
+                        "name": base.name,
+                        "is_dataset_root": base.is_dataset_root,
+                        "path": base.path,
+                    }
+                    for number, base in enumerate(self.initial_bases, 1)
+                ]
+            return tree
 
     @dataclass
     class Append(BaseOperation):
@@ -124,6 +136,109 @@ class LanceOperation:
                 "deleted_fragment_ids": list(self.deleted_fragment_ids),
                 "predicate": self.predicate,
             }
+
+    @dataclass
+    class Update(BaseOperation):
+        """Change rows: those that were there are deleted and written anew, or get new values of some columns.
+
+        Attributes
+        ----------
+        removed_fragment_ids : list of int
+            Fragments that are gone.
+        updated_fragments : list of FragmentMetadata
+            With new deletion files, or new files of columns.
+        new_fragments : list of FragmentMetadata
+            With the rows written anew.
+        fields_modified : list of int
+            Ids of the fields whose values changed, without those of rows written anew.
+        fields_for_preserving_frag_bitmap : list of int
+            Ids of the fields whose indices still count for updated fragments.
+        update_mode : {"", "rewrite_rows", "rewrite_columns"}
+        """
+
+        removed_fragment_ids: list[int] = dataclasses.field(default_factory=list)
+        updated_fragments: list[FragmentMetadata] = dataclasses.field(default_factory=list)
+        new_fragments: list[FragmentMetadata] = dataclasses.field(default_factory=list)
+        fields_modified: list[int] = dataclasses.field(default_factory=list)
+        fields_for_preserving_frag_bitmap: list[int] = dataclasses.field(default_factory=list)
+        update_mode: str = ""
+
+        def __post_init__(self) -> None:
+            _check_fragments(self.updated_fragments)
+            _check_fragments(self.new_fragments)
+
+        def _tree(self) -> dict[str, Any]:
+            tree: dict[str, Any] = {
+                "type": "Update",
+                "removed_fragment_ids": list(self.removed_fragment_ids),
+                "updated_fragments": _fragments(self.updated_fragments),
+                "new_fragments": _fragments(self.new_fragments),
+                "fields_modified": list(self.fields_modified),
+                "fields_for_preserving_frag_bitmap": list(self.fields_for_preserving_frag_bitmap),
+            }
+            if self.update_mode:
+                tree["update_mode"] = self.update_mode.upper()
+            return tree
+
+    @dataclass
+    class RewriteGroup:
+        """Fragments, and those that hold the same rows in their place."""
+
+        old_fragments: Iterable[FragmentMetadata]
+        new_fragments: Iterable[FragmentMetadata]
+
+    @dataclass
+    class RewrittenIndex:
+        """An index that takes the place of one, for the new fragments."""
+
+        old_id: str
+        new_id: str
+        new_details_type_url: str
+        new_details_value: bytes
+        new_index_version: int
+
+    @dataclass
+    class Rewrite(BaseOperation):
+        """Write fragments anew, with the same rows.
+
+        Attributes
+        ----------
+        groups : list of LanceOperation.RewriteGroup
+        rewritten_indices : list of LanceOperation.RewrittenIndex
+            Not supported yet.
+        """
+
+        groups: Iterable[LanceOperation.RewriteGroup]
+        rewritten_indices: Iterable[LanceOperation.RewrittenIndex]
+
+        def __post_init__(self) -> None:
+            for group in self.groups:
+                _check_fragments(group.old_fragments)
+                _check_fragments(group.new_fragments)
+
+        def _tree(self) -> dict[str, Any]:
+            if list(self.rewritten_indices):
+                raise not_yet("LanceOperation.Rewrite of indices")
+            groups = [
+                {"old_fragments": _fragments(group.old_fragments), "new_fragments": _fragments(group.new_fragments)}
+                for group in self.groups
+            ]
+            return {"type": "Rewrite", "groups": groups}
+
+    @dataclass
+    class CreateIndex(BaseOperation):
+        """Add and remove parts of indices. Committing it is not supported yet.
+
+        Attributes
+        ----------
+        new_indices, removed_indices : list of Index
+        """
+
+        new_indices: list[Index]
+        removed_indices: list[Index]
+
+        def _tree(self) -> dict[str, Any]:
+            raise not_yet("LanceOperation.CreateIndex")
 
     @dataclass
     class Merge(BaseOperation):
@@ -178,7 +293,7 @@ class LanceOperation:
         replacements: list[LanceOperation.DataReplacementGroup]
 
         def _tree(self) -> dict[str, Any]:
-            groups = [{"fragment_id": group.fragment_id, "new_file": dict(group.new_file.__dict__)} for group in self.replacements]
+            groups = [{"fragment_id": group.fragment_id, "new_file": group.new_file._tree()} for group in self.replacements]
             return {"type": "DataReplacement", "replacements": groups}
 
     @dataclass
@@ -275,6 +390,17 @@ class LanceOperation:
             return isinstance(other, LanceOperation._Other) and self._kept == other._kept
 
 
+_UPDATE_KEYS = {
+    "type",
+    "removed_fragment_ids",
+    "updated_fragments",
+    "new_fragments",
+    "fields_modified",
+    "fields_for_preserving_frag_bitmap",
+    "update_mode",
+}
+
+
 def _operation_of(tree: dict[str, Any]) -> LanceOperation.BaseOperation:
     kind = tree["type"]
     if kind == "Append":
@@ -285,6 +411,21 @@ def _operation_of(tree: dict[str, Any]) -> LanceOperation.BaseOperation:
         return LanceOperation.Delete(
             _of_fragments(tree, "updated_fragments"), tree.get("deleted_fragment_ids", []), tree.get("predicate", "")
         )
+    if kind == "Update" and not set(tree) - _UPDATE_KEYS:
+        return LanceOperation.Update(
+            tree.get("removed_fragment_ids", []),
+            _of_fragments(tree, "updated_fragments"),
+            _of_fragments(tree, "new_fragments"),
+            tree.get("fields_modified", []),
+            tree.get("fields_for_preserving_frag_bitmap", []),
+            tree.get("update_mode", "").lower(),
+        )
+    if kind == "Rewrite" and not tree.get("rewritten_indices"):
+        groups = [
+            LanceOperation.RewriteGroup(_of_fragments(group, "old_fragments"), _of_fragments(group, "new_fragments"))
+            for group in tree.get("groups", [])
+        ]
+        return LanceOperation.Rewrite(groups, [])
     if kind == "Merge":
         return LanceOperation.Merge(_of_fragments(tree, "fragments"), _of_schema(tree))
     if kind == "Restore":

@@ -99,7 +99,7 @@ def maybe_sample(
     if n >= total:
         yield from ds.to_batches(columns=wanted, batch_size=batch_size)
         return
-    run = math.ceil(n / max_takes)
+    run = max(math.ceil(n / max_takes), 1)
     starts = [start * run for start in random.sample(range(math.ceil(total / run)), math.ceil(n / run))]
     if run > 1:
         starts.sort()
@@ -133,7 +133,7 @@ class Sampler(ABC):
 class FragmentSampler(Sampler):
     """A sampler of whole fragments, in the order of `iter_fragments`."""
 
-    def __call__(
+    def __call__(  # type: ignore[override]
         self,
         dataset: LanceDataset,
         *args: Any,
@@ -234,7 +234,7 @@ class ShardedBatchSampler(Sampler):
         """Rank and world size from `torch.distributed`."""
         return ShardedBatchSampler(*_torch_place(), randomize, seed)
 
-    def __call__(
+    def __call__(  # type: ignore[override]
         self,
         dataset: LanceDataset,
         *args: Any,

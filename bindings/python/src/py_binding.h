@@ -22,7 +22,8 @@
 struct py_log; /* records that wait for the GIL */
 
 struct py_state {
-    PyTypeObject *dataset_type, *stream_type, *batch_type, *schema_type, *transaction_type, *file_type, *writer_type, *detail_type;
+    PyTypeObject *dataset_type, *stream_type, *batch_type, *schema_type, *transaction_type, *file_type, *writer_type, *store_type, *progress_type,
+        *detail_type;
     PyObject *getsignal, *default_handler; /* of the module signal */
     PyObject *logger;                      /* logging.getLogger("pennon"), or NULL until there is something to say */
     struct py_log *log;
@@ -67,6 +68,10 @@ void py_call_leave(struct py_state *state, struct py_call *call);
 /* The same without the GIL, for callbacks of Arrow; `cancel` may be NULL. */
 void py_call_arm(struct py_call *call, pennon_cancel *cancel);
 void py_call_disarm(struct py_call *call);
+
+/* How far a call has come, for another thread to look at: an object of the type Progress, or None. `progress` outlives the call. */
+int py_call_progress(struct py_state *state, struct py_call *call, PyObject *progress);
+extern PyType_Spec py_progress_spec;
 
 /* Log records. The functions of the runtime come on any thread, also on ones that must not wait for the GIL: they queue. */
 struct py_log *py_log_new(void);
@@ -128,7 +133,7 @@ void py_stats_write(void *ctx, const pennon_scan_stats *stats);
 
 extern PyType_Spec py_stream_spec, py_batch_spec, py_schema_spec;
 
-/* ---- handles (py_dataset.c, py_refs.c, py_commit.c, py_file.c) ---- */
+/* ---- handles (py_dataset.c, py_refs.c, py_commit.c, py_file.c, py_store.c) ---- */
 
 struct py_dataset {
     PyObject head;
@@ -142,8 +147,8 @@ struct py_transaction {
 PyObject *py_dataset_new(struct py_state *state, pennon_dataset *ds);        /* moved */
 PyObject *py_transaction_new(struct py_state *state, pennon_transaction *t); /* moved */
 
-extern PyType_Spec py_dataset_spec, py_transaction_spec, py_file_spec, py_writer_spec;
-extern PyMethodDef py_write_functions[], py_transaction_functions[], py_file_functions[];
+extern PyType_Spec py_dataset_spec, py_transaction_spec, py_file_spec, py_writer_spec, py_store_spec;
+extern PyMethodDef py_write_functions[], py_transaction_functions[], py_file_functions[], py_store_functions[];
 
 /* Methods of Dataset that live in other files. */
 PyObject *py_dataset_append(PyObject *self, PyObject *args);

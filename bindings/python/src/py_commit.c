@@ -69,13 +69,14 @@ static PyObject *write_dataset(PyObject *module, PyObject *args)
     struct ArrowArrayStream stream = {0};
     pennon_write_options options;
     pennon_dataset *ds = NULL;
-    PyObject *data, *from, *result = NULL;
+    PyObject *data, *from, *progress = Py_None, *result = NULL;
     struct py_call call;
     const char *uri;
     pennon_error err;
     pennon_error_init(&err);
-    if (!PyArg_ParseTuple(args, "sOO", &uri, &data, &from)) return NULL;
+    if (!PyArg_ParseTuple(args, "sOO|O", &uri, &data, &from, &progress)) return NULL;
     if (py_stream_import(data, &stream) < 0 || write_options(state, from, &memory, &call, &options) < 0) goto done;
+    if (py_call_progress(state, &call, progress) < 0) goto done;
     py_call_enter(&call);
     pennon_status status = pennon_write(uri, &stream, &options, &ds, &err);
     py_call_leave(state, &call);
@@ -94,13 +95,14 @@ static PyObject *write_fragments(PyObject *module, PyObject *args)
     struct ArrowArrayStream stream = {0};
     pennon_write_options options;
     pennon_transaction *t = NULL;
-    PyObject *data, *from, *result = NULL;
+    PyObject *data, *from, *progress = Py_None, *result = NULL;
     struct py_call call;
     const char *uri;
     pennon_error err;
     pennon_error_init(&err);
-    if (!PyArg_ParseTuple(args, "sOO", &uri, &data, &from)) return NULL;
+    if (!PyArg_ParseTuple(args, "sOO|O", &uri, &data, &from, &progress)) return NULL;
     if (py_stream_import(data, &stream) < 0 || write_options(state, from, &memory, &call, &options) < 0) goto done;
+    if (py_call_progress(state, &call, progress) < 0) goto done;
     py_call_enter(&call);
     pennon_status status = pennon_write_fragments(uri, &stream, &options, &t, &err);
     py_call_leave(state, &call);
@@ -118,12 +120,13 @@ PyObject *py_dataset_append(PyObject *self, PyObject *args)
     struct py_options memory = {NULL};
     struct ArrowArrayStream stream = {0};
     pennon_write_options options;
-    PyObject *data, *from, *result = NULL;
+    PyObject *data, *from, *progress = Py_None, *result = NULL;
     struct py_call call;
     pennon_error err;
     pennon_error_init(&err);
-    if (!PyArg_ParseTuple(args, "OO", &data, &from)) return NULL;
+    if (!PyArg_ParseTuple(args, "OO|O", &data, &from, &progress)) return NULL;
     if (py_stream_import(data, &stream) < 0 || write_options(state, from, &memory, &call, &options) < 0) goto done;
+    if (py_call_progress(state, &call, progress) < 0) goto done;
     py_call_enter(&call);
     pennon_status status = pennon_dataset_append(((struct py_dataset *)self)->ds, &stream, &options, &err);
     py_call_leave(state, &call);
@@ -136,8 +139,8 @@ done:
 }
 
 PyMethodDef py_write_functions[] = {
-    {"write", write_dataset, METH_VARARGS, "write(uri, data, options): the dataset."},
-    {"write_fragments", write_fragments, METH_VARARGS, "write_fragments(uri, data, options): the transaction."},
+    {"write", write_dataset, METH_VARARGS, "write(uri, data, options, progress=None): the dataset."},
+    {"write_fragments", write_fragments, METH_VARARGS, "write_fragments(uri, data, options, progress=None): the transaction."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -202,7 +205,20 @@ static PyObject *transaction_to_bytes(PyObject *self, PyObject *unused)
     return out;
 }
 
+/* Arrow schema of the table that it makes. */
+static PyObject *transaction_schema(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    struct py_state *state = py_state_of(self);
+    struct ArrowSchema schema;
+    pennon_error err;
+    pennon_error_init(&err);
+    if (pennon_transaction_schema(transaction_of(self), &schema, &err) != PENNON_OK) return py_raise(state, &err, PY_RAISES_KIND);
+    return py_schema_new(state, &schema);
+}
+
 static PyMethodDef transaction_methods[] = {
+    {"schema", transaction_schema, METH_NOARGS, "Arrow schema of the table that it makes."},
     {"to_json", transaction_to_json, METH_NOARGS, "The transaction as JSON."},
     {"to_bytes", transaction_to_bytes, METH_NOARGS, "The protobuf message."},
     {"fragments_json", transaction_fragments, METH_NOARGS, "The fragments that it adds, as JSON."},
@@ -239,6 +255,25 @@ static PyObject *from_bytes(PyObject *module, PyObject *args)
     pennon_error_init(&err);
     if (!PyArg_ParseTuple(args, "y#", &bytes, &n)) return NULL;
     if (pennon_transaction_from_bytes(bytes, (size_t)n, &t, &err) != PENNON_OK) return py_raise(state, &err, PY_RAISES_KIND);
+    return py_transaction_new(state, t);
+}
+
+/* transaction_from_schema(schema capsule or dataset): an Overwrite that has the schema. */
+static PyObject *from_schema(PyObject *module, PyObject *from)
+{
+    struct py_state *state = py_state_in(module);
+    const struct ArrowSchema *schema = NULL;
+    pennon_dataset *ds = NULL;
+    pennon_transaction *t = NULL;
+    pennon_error err;
+    pennon_error_init(&err);
+    if (Py_TYPE(from) == state->dataset_type) {
+        ds = ((struct py_dataset *)from)->ds;
+    } else {
+        schema = PyCapsule_GetPointer(from, "arrow_schema");
+        if (schema == NULL) return NULL;
+    }
+    if (pennon_transaction_from_schema(schema, ds, &t, &err) != PENNON_OK) return py_raise(state, &err, PY_RAISES_KIND);
     return py_transaction_new(state, t);
 }
 
@@ -323,6 +358,7 @@ done:
 PyMethodDef py_transaction_functions[] = {
     {"transaction_from_json", from_json, METH_O, "A transaction from JSON."},
     {"transaction_from_bytes", from_bytes, METH_VARARGS, "A transaction from its protobuf message."},
+    {"transaction_from_schema", from_schema, METH_O, "An Overwrite with the schema of a capsule, or a dataset's."},
     {"commit", commit, METH_VARARGS, "commit(uri, transaction, options, timeout_ms): the dataset."},
     {"commit_batch", commit_batch, METH_VARARGS, "commit_batch(uri, transactions, options, timeout_ms): (dataset, transaction)."},
     {NULL, NULL, 0, NULL},

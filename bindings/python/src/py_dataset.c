@@ -106,9 +106,8 @@ static PyObject *schema(PyObject *self, PyObject *unused)
     return py_schema_new(state, &out);
 }
 
-static PyObject *info_json(PyObject *self, PyObject *unused)
+static PyObject *json_of(PyObject *self, pennon_status (*f)(pennon_dataset *, const pennon_call *, char **, pennon_error *))
 {
-    (void)unused;
     struct py_state *state = py_state_of(self);
     struct py_call call;
     char *text = NULL;
@@ -116,10 +115,22 @@ static PyObject *info_json(PyObject *self, PyObject *unused)
     pennon_error_init(&err);
     if (py_call_init(state, &call) < 0) return NULL;
     py_call_enter(&call);
-    pennon_status status = pennon_dataset_info_json(handle(self), &call.options, &text, &err);
+    pennon_status status = f(handle(self), &call.options, &text, &err);
     py_call_leave(state, &call);
     if (status != PENNON_OK) return py_raise(state, &err, PY_RAISES_KIND);
     return text_out(text);
+}
+
+static PyObject *info_json(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return json_of(self, pennon_dataset_info_json);
+}
+
+static PyObject *fragments_json(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return json_of(self, pennon_dataset_fragments_json);
 }
 
 static PyObject *schema_json(PyObject *self, PyObject *unused)
@@ -347,10 +358,15 @@ static PyObject *verify(PyObject *self, PyObject *args)
     pennon_error err;
     pennon_error_init(&err);
     pennon_verify_options_init(&options);
-    if (!PyArg_ParseTuple(args, "|i", &scope)) return NULL;
+    PyObject *progress = Py_None;
+    if (!PyArg_ParseTuple(args, "|iO", &scope, &progress)) return NULL;
     found.list = PyList_New(0);
     if (found.list == NULL || py_call_init(state, &call) < 0) {
         Py_XDECREF(found.list);
+        return NULL;
+    }
+    if (py_call_progress(state, &call, progress) < 0) {
+        Py_DECREF(found.list);
         return NULL;
     }
     options.call = &call.options;
@@ -408,13 +424,14 @@ static PyMethodDef dataset_methods[] = {
     {"snapshot", snapshot, METH_NOARGS, "Another handle at this version."},
     {"schema", schema, METH_NOARGS, "The schema."},
     {"info_json", info_json, METH_NOARGS, "Facts as JSON."},
+    {"fragments_json", fragments_json, METH_NOARGS, "Fragments as JSON."},
     {"schema_json", schema_json, METH_NOARGS, "Fields as JSON."},
     {"scan", scan, METH_VARARGS, "scan(options, stats=None): a stream."},
     {"scan_count", scan_count, METH_O, "scan_count(options): rows."},
     {"scan_explain", scan_explain, METH_VARARGS, "scan_explain(options, analyze): the plan."},
     {"take", take, METH_VARARGS, "take(selector, rows, options): a stream."},
     {"listing", listing, METH_O, "listing(name): a stream."},
-    {"verify", verify, METH_VARARGS, "verify(scope=0): the faults."},
+    {"verify", verify, METH_VARARGS, "verify(scope=0, progress=None): the faults."},
     {"transaction", transaction, METH_VARARGS, "transaction(version): that made it, or None."},
     {"metadata_json", metadata_json, METH_VARARGS, "metadata_json(which, field): the map as JSON."},
     {"append", py_dataset_append, METH_VARARGS, "append(data, options)."},

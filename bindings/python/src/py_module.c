@@ -82,9 +82,12 @@ static int module_exec(PyObject *module)
     if (add_type(module, &py_transaction_spec, &state->transaction_type) < 0) return -1;
     if (add_type(module, &py_file_spec, &state->file_type) < 0) return -1;
     if (add_type(module, &py_writer_spec, &state->writer_type) < 0) return -1;
+    if (add_type(module, &py_store_spec, &state->store_type) < 0) return -1;
+    if (add_type(module, &py_progress_spec, &state->progress_type) < 0) return -1;
     if (PyModule_AddFunctions(module, py_write_functions) < 0) return -1;
     if (PyModule_AddFunctions(module, py_transaction_functions) < 0) return -1;
     if (PyModule_AddFunctions(module, py_file_functions) < 0) return -1;
+    if (PyModule_AddFunctions(module, py_store_functions) < 0) return -1;
     if (signal_names(state) < 0) return -1;
     state->log = py_log_new();
     if (state->log == NULL) return -1;
@@ -109,6 +112,8 @@ static int module_traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->transaction_type);
     Py_VISIT(state->file_type);
     Py_VISIT(state->writer_type);
+    Py_VISIT(state->store_type);
+    Py_VISIT(state->progress_type);
     Py_VISIT(state->detail_type);
     Py_VISIT(state->getsignal);
     Py_VISIT(state->default_handler);
@@ -126,6 +131,8 @@ static int module_clear(PyObject *module)
     Py_CLEAR(state->transaction_type);
     Py_CLEAR(state->file_type);
     Py_CLEAR(state->writer_type);
+    Py_CLEAR(state->store_type);
+    Py_CLEAR(state->progress_type);
     Py_CLEAR(state->detail_type);
     Py_CLEAR(state->getsignal);
     Py_CLEAR(state->default_handler);

@@ -97,15 +97,16 @@ PyObject *py_dataset_clone(PyObject *self, PyObject *args)
     const pennon_ref *ref;
     const pennon_pairs *pairs;
     pennon_dataset *clone = NULL;
-    PyObject *ref_from, *result = NULL;
+    PyObject *ref_from, *progress = Py_None, *result = NULL;
     struct py_call call;
     const char *uri;
     int shallow;
     pennon_error err;
     pennon_error_init(&err);
     pennon_clone_options_init(&options);
-    if (!PyArg_ParseTuple(args, "sOp", &uri, &ref_from, &shallow)) return NULL;
+    if (!PyArg_ParseTuple(args, "sOp|O", &uri, &ref_from, &shallow, &progress)) return NULL;
     if (ref_and_pairs(&memory, ref_from, NULL, &ref, &pairs) < 0 || py_call_init(state, &call) < 0) goto done;
+    if (py_call_progress(state, &call, progress) < 0) goto done;
     options.call = &call.options;
     options.ref = ref;
     options.shallow = shallow != 0;

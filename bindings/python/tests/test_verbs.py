@@ -156,7 +156,7 @@ def test_overwrite_and_project(table, tmp_path):
     schema = ds.lance_schema
     assert [field.id() for field in schema.fields()] == [0, 1, 2, 3, 5]
     kept = [message for message in schema._messages if message.get("id", 0) in (0, 2)]
-    small = pennon.LanceOperation.Project(type(schema)(kept, {}, None))
+    small = pennon.LanceOperation.Project(type(schema)(kept, {}))
     assert pennon.LanceDataset.commit(ds, small, read_version=1).to_table().equals(table.select(["id", "name"]))
     old = pennon.LanceDataset.commit(ds, pennon.LanceOperation.Restore(1))
     assert old.version == 3 and old.to_table().equals(table)
@@ -228,7 +228,6 @@ def test_repr(ds):
 
 NOT_YET = [
     lambda ds: pennon.dataset(ds.uri, storage_options={"a": "b"}),
-    lambda ds: pennon.dataset(ds.uri, session=object()),
     lambda ds: pennon.dataset(ds.uri, commit_lock=print),
     lambda ds: pennon.dataset(namespace_client=object(), table_id=["t"]),
     lambda ds: pennon.write_dataset({"x": [1]}, ds.uri, mode="append", progress=object()),

@@ -94,7 +94,7 @@ class TensorDataset(torch.utils.data.Dataset):
         return "LanceTensorDataset"
 
     def __len__(self) -> int:
-        return math.ceil(self._data.shape[0] / self._batch_size)
+        return int(math.ceil(self._data.shape[0] / self._batch_size))
 
     def __getitem__(self, idx: int) -> Any:
         if idx >= len(self):

@@ -1,0 +1,385 @@
+# Licensed under the Apache License, Version 2.0; see LICENSE.
+"""Verbs of a dataset that change rows and columns, SQL, and what came since a version: the names, which the engine refuses yet."""
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
+
+from . import _pennon
+from ._data import not_yet
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from .operation import Transaction
+    from .optimize import CompactionMetrics
+    from .types import ReaderLike
+    from .udf import BatchUDF
+
+_CLEANUP_INTERVAL = "lance.auto_cleanup.interval"
+_CLEANUP_AGE = "lance.auto_cleanup.older_than"
+_RETRY_TIMEOUT = timedelta(seconds=30)
+
+
+class UpdateResult(TypedDict):
+    """What `LanceDataset.update` did."""
+
+    num_rows_updated: int
+
+
+class DeleteResult(TypedDict):
+    """What `LanceDataset.delete` did."""
+
+    num_deleted_rows: int
+
+
+class AlterColumn(TypedDict, total=False):
+    """A change to a column, for `LanceDataset.alter_columns`."""
+
+    path: str
+    name: str | None
+    nullable: bool | None
+    data_type: pa.DataType | None
+
+
+class ExecuteResult(TypedDict):
+    """What a merge did."""
+
+    num_inserted_rows: int
+    num_updated_rows: int
+    num_deleted_rows: int
+
+
+class AutoCleanupConfig(TypedDict):
+    """When commits clean up old versions."""
+
+    interval: int
+    older_than_seconds: int
+
+
+@dataclass
+class IOStats:
+    """What was read and written, as `LanceDataset.io_stats_snapshot` will give it."""
+
+    read_iops: int = 0
+    read_bytes: int = 0
+    write_iops: int = 0
+    written_bytes: int = 0
+
+
+class MergeInsertBuilder:
+    """A merge of new rows into a dataset: what is to become of rows that match, and of rows that do not.
+
+    Parameters
+    ----------
+    dataset : LanceDataset
+    on : str or list of str
+        Columns whose values tell which rows are the same.
+    """
+
+    def __init__(self, dataset: Any, on: str | Iterable[str] | None = None):
+        self._ds = dataset
+        self._on = [on] if isinstance(on, str) else [*(on or [])]
+        self._clauses: dict[str, Any] = {}
+
+    def _with(self, clause: str, value: Any) -> MergeInsertBuilder:
+        self._clauses[clause] = value
+        return self
+
+    def __repr__(self) -> str:
+        return f"MergeInsertBuilder(on={self._on}, {', '.join(f'{name}={value!r}' for name, value in self._clauses.items())})"
+
+    def when_matched_update_all(self, condition: str | None = None) -> MergeInsertBuilder:
+        """Rows that match get the new values, all of them or where the SQL over `source` and `target` is true."""
+        return self._with("when_matched_update_all", condition)
+
+    def when_matched_delete(self) -> MergeInsertBuilder:
+        """Rows that match are deleted."""
+        return self._with("when_matched_delete", True)
+
+    def when_matched_fail(self) -> MergeInsertBuilder:
+        """The merge fails where a row matches."""
+        return self._with("when_matched_fail", True)
+
+    def when_not_matched_insert_all(self) -> MergeInsertBuilder:
+        """New rows that match none are inserted."""
+        return self._with("when_not_matched_insert_all", True)
+
+    def when_not_matched_by_source_delete(self, expr: str | None = None) -> MergeInsertBuilder:
+        """Rows that no new row matches are deleted, all of them or where the SQL is true."""
+        return self._with("when_not_matched_by_source_delete", expr)
+
+    def conflict_retries(self, max_retries: int) -> MergeInsertBuilder:
+        """How often the merge is done again after a conflict."""
+        return self._with("conflict_retries", max_retries)
+
+    def retry_timeout(self, timeout: timedelta) -> MergeInsertBuilder:
+        """For how long it is done again."""
+        return self._with("retry_timeout", timeout)
+
+    def use_index(self, use_index: bool) -> MergeInsertBuilder:
+        """May an index on the columns find the matches?"""
+        return self._with("use_index", use_index)
+
+    def mark_generations_as_merged(self, generations: list[Any]) -> MergeInsertBuilder:
+        """Generations of the write-ahead log that the merge takes in."""
+        return self._with("mark_generations_as_merged", generations)
+
+    def execute(self, data_obj: ReaderLike, *, schema: pa.Schema | None = None) -> ExecuteResult:
+        """Merge and commit. Not supported yet."""
+        raise not_yet("merge_insert")
+
+    def execute_uncommitted(
+        self, data_obj: ReaderLike, *, schema: pa.Schema | None = None
+    ) -> tuple[Transaction, dict[str, Any]]:
+        """Merge, and give the transaction. Not supported yet."""
+        raise not_yet("merge_insert")
+
+    def explain_plan(self, schema: pa.Schema | None = None, verbose: bool = False) -> str:
+        """The plan as text. Not supported yet."""
+        raise not_yet("merge_insert")
+
+    def analyze_plan(self, data_obj: ReaderLike, *, schema: pa.Schema | None = None) -> str:
+        """Merge, and tell what each node of the plan did. Not supported yet."""
+        raise not_yet("merge_insert")
+
+
+class SqlQuery:
+    """A query over a dataset. Not supported yet."""
+
+    def __init__(self, query: Any):
+        self._query = query
+
+    def to_batch_records(self) -> list[pa.RecordBatch]:
+        """The result as batches."""
+        raise not_yet("sql")
+
+    def to_stream_reader(self) -> pa.RecordBatchReader:
+        """The result as a reader."""
+        raise not_yet("sql")
+
+
+class SqlQueryBuilder:
+    """Options of a query."""
+
+    def __init__(self, builder: Any):
+        self._builder = builder
+
+    def table_name(self, table_name: str) -> SqlQueryBuilder:
+        """The name of the dataset in the query; "dataset" where none is given."""
+        raise not_yet("sql")
+
+    def with_row_id(self, with_row_id: bool = True) -> SqlQueryBuilder:
+        """The dataset has a column `_rowid`."""
+        raise not_yet("sql")
+
+    def with_row_addr(self, with_row_addr: bool = True) -> SqlQueryBuilder:
+        """The dataset has a column `_rowaddr`."""
+        raise not_yet("sql")
+
+    def build(self) -> SqlQuery:
+        """The query."""
+        raise not_yet("sql")
+
+
+class DatasetDelta:
+    """What changed between two versions. Not supported yet."""
+
+    def __init__(self, delta: Any):
+        self._delta = delta
+
+    def list_transactions(self) -> list[Transaction]:
+        """The transactions, oldest first."""
+        raise not_yet("delta")
+
+    def get_inserted_rows(self) -> pa.RecordBatchReader:
+        """Rows that were inserted."""
+        raise not_yet("delta")
+
+    def get_updated_rows(self) -> pa.RecordBatchReader:
+        """Rows that were updated."""
+        raise not_yet("delta")
+
+
+class DatasetOptimizer:
+    """Compaction, and the settings of automatic cleanup."""
+
+    def __init__(self, dataset: Any):
+        self._dataset = dataset
+
+    def compact_files(
+        self,
+        *,
+        target_rows_per_fragment: int | None = None,
+        max_rows_per_group: int | None = None,
+        max_bytes_per_file: int | None = None,
+        materialize_deletions: bool | None = None,
+        materialize_deletions_threshold: float | None = None,
+        defer_index_remap: bool | None = None,
+        num_threads: int | None = None,
+        batch_size: int | None = None,
+        compaction_mode: Literal["reencode", "try_binary_copy", "force_binary_copy"] | None = None,
+        binary_copy_read_batch_bytes: int | None = None,
+    ) -> CompactionMetrics:
+        """Join small fragments, and drop deleted rows. Not supported yet."""
+        raise not_yet("compaction")
+
+    def optimize_indices(self, **kwargs: Any) -> None:
+        """Bring the indices up to date. Not supported yet."""
+        raise not_yet("optimize_indices")
+
+    def enable_auto_cleanup(self, auto_cleanup_config: AutoCleanupConfig, **kwargs: Any) -> None:
+        """Let commits clean up old versions.
+
+        Parameters
+        ----------
+        auto_cleanup_config : dict
+            "interval": every so many versions; "older_than_seconds": those older than this.
+        """
+        self._dataset.update_config(
+            {
+                _CLEANUP_INTERVAL: str(auto_cleanup_config["interval"]),
+                _CLEANUP_AGE: f"{auto_cleanup_config['older_than_seconds']}s",
+            }
+        )
+
+    def disable_auto_cleanup(self, **kwargs: Any) -> None:
+        """Let commits no longer clean up."""
+        self._dataset.delete_config_keys([_CLEANUP_INTERVAL, _CLEANUP_AGE])
+
+
+class DatasetChanges:
+    """The part of LanceDataset that changes rows and columns."""
+
+    _ds: _pennon.Dataset
+
+    @property
+    def optimize(self) -> DatasetOptimizer:
+        """Compaction, and the settings of automatic cleanup."""
+        return DatasetOptimizer(self)
+
+    def delete(
+        self,
+        predicate: str | pc.Expression,
+        *,
+        conflict_retries: int = 10,
+        retry_timeout: timedelta = _RETRY_TIMEOUT,
+    ) -> DeleteResult:
+        """Delete the rows for which the SQL is true. Not supported yet."""
+        raise not_yet("delete")
+
+    def update(
+        self,
+        updates: dict[str, str],
+        where: str | None = None,
+        conflict_retries: int = 10,
+        retry_timeout: timedelta = _RETRY_TIMEOUT,
+    ) -> UpdateResult:
+        """Set columns to the values of SQL expressions. Not supported yet."""
+        raise not_yet("update")
+
+    def merge_insert(self, on: str | Iterable[str] | None = None) -> MergeInsertBuilder:
+        """A merge of new rows, which `MergeInsertBuilder.execute` refuses yet."""
+        return MergeInsertBuilder(self, on)
+
+    def merge(self, data_obj: ReaderLike, left_on: str, right_on: str | None = None, schema: Any = None) -> None:
+        """Join more columns. Not supported yet."""
+        raise not_yet("merge")
+
+    def add_columns(
+        self,
+        transforms: dict[str, str] | BatchUDF | ReaderLike | pa.Field | list[pa.Field] | pa.Schema,
+        read_columns: list[str] | None = None,
+        reader_schema: pa.Schema | None = None,
+        batch_size: int | None = None,
+    ) -> None:
+        """Add columns: of SQL, of a function, of data, or of nulls. Not supported yet."""
+        raise not_yet("add_columns")
+
+    def alter_columns(self, *alterations: Iterable[AlterColumn]) -> None:
+        """Rename columns, change types, or whether they may be null. Not supported yet."""
+        raise not_yet("alter_columns")
+
+    def drop_columns(self, columns: list[str]) -> None:
+        """Remove columns. Not supported yet."""
+        raise not_yet("drop_columns")
+
+    def join(
+        self,
+        right_dataset: Any,
+        keys: Any,
+        right_keys: Any = None,
+        join_type: str = "left outer",
+        left_suffix: str | None = None,
+        right_suffix: str | None = None,
+        coalesce_keys: bool = True,
+        use_threads: bool = True,
+    ) -> Any:
+        """Not offered, as in pylance."""
+        raise not_yet("join")
+
+    def sql(self, sql: str) -> SqlQueryBuilder:
+        """A query. Not supported yet."""
+        raise not_yet("sql")
+
+    def delta(
+        self, compared_against: int | None = None, *, begin_version: int | None = None, end_version: int | None = None
+    ) -> DatasetDelta:
+        """What changed between two versions. Not supported yet."""
+        raise not_yet("delta")
+
+    def take_blobs(self, blob_column: str, ids: Any = None, addresses: Any = None, indices: Any = None) -> list[Any]:
+        """Blobs as files. Not supported yet: a scan with ``blob_handling="all_binary"`` gives their bytes."""
+        raise not_yet("take_blobs")
+
+    def read_blobs(
+        self,
+        blob_column: str,
+        ids: Any = None,
+        addresses: Any = None,
+        indices: Any = None,
+        *,
+        io_buffer_size: int | None = None,
+        preserve_order: bool | None = None,
+    ) -> list[tuple[int, bytes]]:
+        """Bytes of blobs. Not supported yet: a scan with ``blob_handling="all_binary"`` gives them."""
+        raise not_yet("read_blobs")
+
+    def migrate_manifest_paths_v2(self) -> None:
+        """Rename the manifests. Not supported yet."""
+        raise not_yet("migrate_manifest_paths_v2")
+
+    def io_stats_snapshot(self) -> Any:
+        """What was read and written. Not supported yet."""
+        raise not_yet("io_stats_snapshot")
+
+    def io_stats_incremental(self) -> Any:
+        """What was read and written since the last call. Not supported yet."""
+        raise not_yet("io_stats_incremental")
+
+    def tracked_files(self, *, min_version: int | None = None, progress: Any = None) -> pa.RecordBatchReader:
+        """Files that versions refer to. Not supported yet."""
+        raise not_yet("tracked_files")
+
+    def all_files(self) -> pa.RecordBatchReader:
+        """All files of the dataset. Not supported yet."""
+        raise not_yet("all_files")
+
+
+__all__ = [
+    "AlterColumn",
+    "AutoCleanupConfig",
+    "DatasetChanges",
+    "DatasetDelta",
+    "DatasetOptimizer",
+    "DeleteResult",
+    "ExecuteResult",
+    "IOStats",
+    "MergeInsertBuilder",
+    "SqlQuery",
+    "SqlQueryBuilder",
+    "UpdateResult",
+]
