@@ -18,7 +18,7 @@ import pennon
 import pyarrow as pa
 import pytest
 
-OWN_MODULES, OTHER_MODULES = 12, 40
+OWN_MODULES, OTHER_MODULES = 16, 60
 CANCEL_MS = 100
 
 
