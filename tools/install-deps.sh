@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Licensed under the Apache License, Version 2.0; see LICENSE.
-# Installs the Debian packages that are missing. Usage: tools/install-deps.sh [build] [test]
+# Installs the Debian packages that are missing. Usage: tools/install-deps.sh [build] [test] [torch]
 # Nothing is fetched when nothing is missing. On other systems it only checks that the build can work.
 set -euo pipefail
 
@@ -9,13 +9,16 @@ build_packages=(gcc libc6-dev binutils cmake ninja-build pkg-config scdoc
 test_packages=(libcmocka-dev g++ clang-14 libclang-rt-14-dev llvm-14 clang-format-14 pmccabe python3 python3-venv python3-dev ccache
     util-linux git valgrind tzdata)
 
+torch_packages=(python3 python3-torch)
+
 if [ $# -eq 0 ]; then set -- build; fi
 wanted=()
 for group in "$@"; do
     case "$group" in
         build) wanted+=("${build_packages[@]}") ;;
         test) wanted+=("${test_packages[@]}") ;;
-        *) echo "install-deps: unknown group '$group' (build, test)" >&2; exit 2 ;;
+        torch) wanted+=("${torch_packages[@]}") ;;
+        *) echo "install-deps: unknown group '$group' (build, test, torch)" >&2; exit 2 ;;
     esac
 done
 

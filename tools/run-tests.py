@@ -273,6 +273,14 @@ def python_sanitized():
     return [[build("asan", "-DPENNON_PYTHON=ON")], [stage]]
 
 
+def python_torch():
+    venv = Stage("venv-torch", count_build, [
+        [path("tools", "install-deps.sh"), "torch"], [path("tools", "venv.sh"), "venvpy", "venvtorch"],
+        [path("build", "venvpy", "bin", "python"), "-m", "pip", "--python", path("build", "venvtorch", "bin", "python"), "install", "--quiet",
+         "--disable-pip-version-check", "--no-index", "--no-deps", "--force-reinstall", "--find-links", path("build", "wheel"), "pennon"]], 1800)
+    return [[python_wheels()], [venv], [pytest("python-torch", "venvtorch", "bindings/python/tests-long", 900)]]
+
+
 def interop():
     # The tests drive both releases themselves, each from its own environment.
     return [pytest("interop", "venv8", "tests/interop", 900)]
@@ -331,6 +339,8 @@ def plan(what):
         return [[build("release")], [venvs()], *python_package()]
     if what == "python-asan":
         return [[venvs()], *python_sanitized()]
+    if what == "python-torch":
+        return [[build("release")], [venvs()], *python_torch()]
     if what == "install":
         return [[build("release")], [install()]]
     if what == "crash":
@@ -385,6 +395,8 @@ def needs(stage):
         names.add("venvs")
     if stage.name in ("python", "python-clean", "interop-python"):
         names.add("python-wheels")
+    if stage.name == "python-torch":
+        names |= {"python-wheels", "venv-torch"}
     if stage.name == "python-asan":
         names.add("build-asan")
     return names - {stage.name}

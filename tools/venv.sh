@@ -2,8 +2,9 @@
 # Licensed under the Apache License, Version 2.0; see LICENSE.
 # Makes the Python environments of the tests: build/venv8 (the release of official Lance that Pennon follows), build/venvnew (the
 # newest release), build/venvpy (for the Python package: what builds its wheel, and what reads its data). An environment is made
-# only when it is absent or its requirements changed.
-# Usage: tools/venv.sh [venv8] [venvnew] [venvpy]; PYTHON names another interpreter.
+# only when it is absent or its requirements changed. build/venvtorch, which is made only when it is named, has Debian's PyTorch
+# (python3-torch, without a GPU): that of the package index brings gigabytes of libraries for one.
+# Usage: tools/venv.sh [venv8] [venvnew] [venvpy] [venvtorch]; PYTHON names another interpreter.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=${PYTHON:-python3}
@@ -26,8 +27,14 @@ for name in "$@"; do
     echo "making $folder"
     rm -rf "$folder"
     mkdir -p build
-    "$python" -m venv "$folder"
-    "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --no-input -r "$wants"
+    if [ "$name" = venvtorch ]; then
+        # Without the pip of Debian's Python, which is a package of its own.
+        /usr/bin/python3 -m venv --without-pip --system-site-packages "$folder"
+        build/venvpy/bin/python -m pip --python "$folder/bin/python" install --quiet --disable-pip-version-check --no-input -r "$wants"
+    else
+        "$python" -m venv "$folder"
+        "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --no-input -r "$wants"
+    fi
     # Written last: an interrupted installation is made anew.
     cp "$wants" "$folder/requirements.txt"
 done
