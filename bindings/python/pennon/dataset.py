@@ -21,6 +21,7 @@ from ._changes import (
     DeleteResult,
     ExecuteResult,
     IOStats,
+    MemWal,
     MergeInsertBuilder,
     SqlQuery,
     SqlQueryBuilder,
@@ -31,7 +32,6 @@ from ._progress import shown
 from ._session import Session
 from .fragment import DEFAULT_MAX_BYTES_PER_FILE, FragmentMetadata, _fragment_class
 from .indices import DatasetIndices, Index, IndexFile, IndexInformation, VectorIndexReader, VectorSearchQuery
-from .mem_wal import MemWal
 from .operation import BulkCommitResult, LanceOperation, Transaction
 from .refs import Branch, Branches, Reference, Tag, Tags, ref_of, time_of
 from .scanner import (
