@@ -62,7 +62,9 @@ def shown(value, folder):
         # Metadata of the schema: official's unsorted takes lose it.
         return ["rows", str(value.schema.remove_metadata()), repr(value.to_pylist())]
     if isinstance(value, pa.Schema):
-        return ["schema", str(value)]
+        # Metadata apart: official has it in any order.
+        inside = {field.name: shown(dict(field.metadata), folder) for field in value if field.metadata}
+        return ["schema", str(pa.schema([field.remove_metadata() for field in value])), shown(dict(value.metadata or {}), folder), inside]
     if isinstance(value, dict):
         return {shown_text(str(key), folder): shown(item, folder) for key, item in value.items()}
     if isinstance(value, (set, frozenset)):
@@ -78,7 +80,7 @@ def shown(value, folder):
 def shown_object(value, folder):
     name = type(value).__name__
     if name == "LanceDataset":
-        return ["dataset", value.version & (2**63 - 1), value.count_rows(), str(value.schema)]
+        return ["dataset", value.version & (2**63 - 1), value.count_rows(), shown(value.schema, folder)]
     if name == "LanceFragment":
         return ["fragment", value.fragment_id, value.count_rows()]
     if name == "LanceSchema":
