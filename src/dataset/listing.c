@@ -361,11 +361,12 @@ static pennon_status list(pennon_dataset *ds, const pennon_call *call, const cha
 
 pennon_status pennon_dataset_versions(pennon_dataset *ds, const pennon_call *call, struct ArrowArrayStream *out, pennon_error *err)
 {
-    return list(ds, call,
-                "struct<version: uint64, timestamp: timestamp[ns, tz=UTC], rows: uint64, fragments: uint64, data_files: uint64, "
-                "bytes: uint64, "
-                "writer: string, operation: string, message: string, physical_rows: uint64, deleted_rows: uint64, deletion_files: uint64>",
-                fill_versions, out, err);
+    return list(
+        ds, call,
+        "struct<version: uint64, timestamp: timestamp[ns, tz=UTC], rows: uint64, fragments: uint64, data_files: uint64, "
+        "bytes: uint64, "
+        "writer: string, operation: string, message: string, physical_rows: uint64, deleted_rows: uint64, deletion_files: uint64>",
+        fill_versions, out, err);
 }
 
 pennon_status pennon_dataset_fragments(pennon_dataset *ds, const pennon_call *call, struct ArrowArrayStream *out, pennon_error *err)

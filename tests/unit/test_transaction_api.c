@@ -498,7 +498,8 @@ static void test_dataset_transaction__schema_of_what_types(void **state)
     struct world *w = *state;
     struct ArrowSchema schema;
     pennon_transaction *t = NULL;
-    assert_fine(w, arrow_schema_from_text(bytes_str("struct<m: map<key: string not null, value: int32>>"), "", w->mem, &schema, &w->err));
+    assert_fine(
+        w, arrow_schema_from_text(bytes_str("struct<m: map<key: string not null, value: int32>>"), "", w->mem, &schema, &w->err));
     assert_fine(w, pennon_transaction_from_schema(&schema, NULL, &t, &w->err));
     arrow_schema_release(&schema);
     pennon_transaction_free(t);
