@@ -143,7 +143,7 @@ PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_sample(pennon_dataset 
 /* ---- listings ---- */
 
 /* version: uint64, timestamp: timestamp[ns, UTC], rows: uint64, fragments: uint64, data_files: uint64, bytes: uint64, writer: utf8, operation: utf8,
- * message: utf8 (of the commit). Ascending. */
+ * message: utf8 (of the commit), physical_rows: uint64 (deleted ones too), deleted_rows: uint64, deletion_files: uint64. Ascending. */
 PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_versions(pennon_dataset *ds, const pennon_call *call,
                                                                    struct ArrowArrayStream *out, pennon_error *err);
 /* fragment: uint64, physical_rows: uint64, deleted_rows: uint64, rows: uint64, data_files: uint64, bytes: uint64, deletion_file: utf8, paths: list<utf8>. */

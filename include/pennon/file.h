@@ -16,7 +16,7 @@ typedef struct pennon_file_writer pennon_file_writer;
 typedef struct pennon_file_options {
     size_t struct_size;
     const pennon_call *call;
-    const pennon_names *columns; /* top-level names or dotted paths of structs; NULL = all */
+    const pennon_names *columns; /* top-level names or dotted paths of structs, in the order of the result; NULL = all */
     uint64_t batch_rows;         /* 0 = 8192 */
     int32_t blobs;               /* PENNON_BLOBS_; external blobs are NOT_SUPPORTED as bytes: their rule is the dataset's */
 } pennon_file_options;

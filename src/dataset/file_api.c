@@ -83,6 +83,29 @@ uint64_t pennon_file_rows(const pennon_file *f) { return f ? file_reader_rows(f-
 
 /* ---- projection ---- */
 
+static bool holds(const struct field *f, int32_t id)
+{
+    if (f->id == id) return true;
+    for (size_t i = 0; i < f->n_children; i++) {
+        if (holds(f->children[i], id)) return true;
+    }
+    return false;
+}
+
+/* Put the columns into the order in which one of their fields is named first. */
+static void order_columns(struct schema *s, const int32_t *ids, size_t n)
+{
+    size_t placed = 0;
+    for (size_t i = 0; i < n; i++) {
+        size_t k = placed;
+        while (k < s->n_fields && !holds(s->fields[k], ids[i])) k++;
+        if (k == s->n_fields) continue;
+        struct field *found = s->fields[k];
+        memmove(&s->fields[placed + 1], &s->fields[placed], (k - placed) * sizeof(struct field *));
+        s->fields[placed++] = found;
+    }
+}
+
 /* The part of the file's schema that is asked for, in the order asked. Paths keep their structs. */
 static pennon_status project(const struct call *c, struct file_reader *r, const pennon_names *columns, struct schema **out,
                              pennon_error *err)
@@ -101,6 +124,7 @@ static pennon_status project(const struct call *c, struct file_reader *r, const 
         ids[i] = f->id;
     }
     TRY(schema_project_ids(c->mem, own, ids, n, out, err));
+    if (columns) order_columns(*out, ids, n);
 done:
     mem_free(c->mem, ids);
     if (st == PENNON_NOT_FOUND) st = err->code = PENNON_INVALID_ARGUMENT;

@@ -135,6 +135,9 @@ static pennon_status version_row(struct listing *l, struct snapshot *s, pennon_e
     TRY(buf_terminate(&writer, err));
     TRY(put_text(l, 6, writer.size && utf8_valid(writer.data, writer.size) ? (const char *)writer.data : NULL, err));
     TRY(put_transaction(l, 7, s, err));
+    TRY(put_u64(l, 9, t.physical, err));
+    TRY(put_u64(l, 10, t.deleted, err));
+    TRY(put_u64(l, 11, t.deletion_files, err));
     TRY(end_row(l, err));
 done:
     buf_free(&writer);
@@ -358,11 +361,12 @@ static pennon_status list(pennon_dataset *ds, const pennon_call *call, const cha
 
 pennon_status pennon_dataset_versions(pennon_dataset *ds, const pennon_call *call, struct ArrowArrayStream *out, pennon_error *err)
 {
-    return list(ds, call,
-                "struct<version: uint64, timestamp: timestamp[ns, tz=UTC], rows: uint64, fragments: uint64, data_files: uint64, "
-                "bytes: uint64, "
-                "writer: string, operation: string, message: string>",
-                fill_versions, out, err);
+    return list(
+        ds, call,
+        "struct<version: uint64, timestamp: timestamp[ns, tz=UTC], rows: uint64, fragments: uint64, data_files: uint64, "
+        "bytes: uint64, "
+        "writer: string, operation: string, message: string, physical_rows: uint64, deleted_rows: uint64, deletion_files: uint64>",
+        fill_versions, out, err);
 }
 
 pennon_status pennon_dataset_fragments(pennon_dataset *ds, const pennon_call *call, struct ArrowArrayStream *out, pennon_error *err)

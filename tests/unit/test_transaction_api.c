@@ -422,6 +422,109 @@ static void test_dataset_bases__targets(void **state)
     pennon_dataset_free(ds);
 }
 
+/* ---- schemas and fragments for transactions of one's own ---- */
+
+static void test_dataset_transaction__fragments_of_a_version(void **state)
+{
+    struct world *w = *state;
+    char *text = NULL;
+    pennon_dataset *ds = create(w, "memory://t/list", 5);
+    assert_fine(w, pennon_dataset_fragments_json(ds, &w->call, &text, &w->err));
+    /* Three files of two rows each at most, with ids of their own now. */
+    assert_non_null(strstr(text, "\"id\": 0"));
+    assert_non_null(strstr(text, "\"id\": 2"));
+    assert_null(strstr(text, "\"id\": 3"));
+    assert_non_null(strstr(text, "\"physical_rows\": 1"));
+    /* A transaction can be made of them; an Append may not have them twice. */
+    pennon_transaction *t = NULL;
+    pennon_commit_options o = options(w);
+    assert_fine(w, pennon_transaction_from_fragments("memory://t/list", text, PENNON_WRITE_APPEND, &w->call, NULL, &t, &w->err));
+    assert_fails(w, pennon_commit("memory://t/list", t, &o, NULL, &w->err), PENNON_INVALID_ARGUMENT, "two fragments with the id 1");
+    assert_fails(w, pennon_dataset_fragments_json(ds, &w->call, NULL, &w->err), PENNON_INVALID_ARGUMENT, "out is NULL");
+    assert_fails(w, pennon_dataset_fragments_json(NULL, &w->call, &text, &w->err), PENNON_INVALID_ARGUMENT, "dataset is NULL");
+    pennon_string_free(text);
+    pennon_transaction_free(t);
+    pennon_dataset_free(ds);
+}
+
+/* The type of the columns, as text. */
+static char *schema_text(struct world *w, const pennon_transaction *t)
+{
+    struct ArrowSchema schema;
+    assert_fine(w, pennon_transaction_schema(t, &schema, &w->err));
+    char *text = pennon_type_text(&schema);
+    schema.release(&schema);
+    return text;
+}
+
+static void test_dataset_transaction__schema(void **state)
+{
+    struct world *w = *state;
+    struct ArrowSchema none;
+    struct ArrowSchema wide;
+    pennon_transaction *t = NULL, *own = NULL, *restore = NULL;
+    pennon_dataset *ds = create(w, "memory://t/schema", 1);
+    static const char type[] = "struct<id: int64, p: struct<x: int8, l: list<item: string>>>";
+    assert_fine(w, arrow_schema_from_text(bytes_str(type), "", w->mem, &wide, &w->err));
+    assert_fine(w, pennon_transaction_from_schema(&wide, NULL, &t, &w->err));
+    assert_string_equal(pennon_transaction_operation(t), "Overwrite");
+    char *json, *text = schema_text(w, t);
+    assert_string_equal(text, type);
+    pennon_string_free(text);
+    assert_fine(w, pennon_transaction_to_json(t, &json, &w->err));
+    /* Ids are counted in order, parents first. */
+    assert_non_null(strstr(json, "\"name\": \"item\", \"id\": 4, \"parent_id\": 3"));
+    pennon_string_free(json);
+    /* Of a dataset: its own. */
+    assert_fine(w, pennon_transaction_from_schema(NULL, ds, &own, &w->err));
+    text = schema_text(w, own);
+    assert_string_equal(text, SCHEMA);
+    pennon_string_free(text);
+    assert_fails(w, pennon_transaction_from_schema(NULL, NULL, &own, &w->err), PENNON_INVALID_ARGUMENT, "schema is NULL");
+    assert_fails(w, pennon_transaction_from_schema(&wide, NULL, NULL, &w->err), PENNON_INVALID_ARGUMENT, "out is NULL");
+    assert_fine(w, pennon_transaction_from_json("{\"operation\": {\"type\": \"Restore\", \"version\": 1}}", &restore, &w->err));
+    assert_fails(w, pennon_transaction_schema(restore, &none, &w->err), PENNON_INVALID_ARGUMENT, "has no schema");
+    assert_fails(w, pennon_transaction_schema(t, NULL, &w->err), PENNON_INVALID_ARGUMENT, "out is NULL");
+    arrow_schema_release(&wide);
+    pennon_transaction_free(t);
+    pennon_transaction_free(own);
+    pennon_transaction_free(restore);
+    pennon_dataset_free(ds);
+}
+
+/* A column that no version of the format holds names itself; one that only 2.2 holds is taken. */
+static void test_dataset_transaction__schema_of_what_types(void **state)
+{
+    struct world *w = *state;
+    struct ArrowSchema schema;
+    pennon_transaction *t = NULL;
+    assert_fine(
+        w, arrow_schema_from_text(bytes_str("struct<m: map<key: string not null, value: int32>>"), "", w->mem, &schema, &w->err));
+    assert_fine(w, pennon_transaction_from_schema(&schema, NULL, &t, &w->err));
+    arrow_schema_release(&schema);
+    pennon_transaction_free(t);
+    assert_fine(w, arrow_schema_from_text(bytes_str("struct<_rowid: int64>"), "", w->mem, &schema, &w->err));
+    assert_fails(w, pennon_transaction_from_schema(&schema, NULL, &t, &w->err), PENNON_INVALID_ARGUMENT, "_rowid");
+    arrow_schema_release(&schema);
+}
+
+static void test_dataset_transaction__versions_tell_deletions(void **state)
+{
+    struct world *w = *state;
+    struct ArrowArrayStream stream;
+    struct ArrowArray batch;
+    pennon_dataset *ds = create(w, "memory://t/versions", 5);
+    assert_fine(w, pennon_dataset_versions(ds, &w->call, &stream, &w->err));
+    assert_int_equal(stream.get_next(&stream, &batch), 0);
+    assert_int_equal(batch.n_children, 12);
+    assert_int_equal(((const uint64_t *)batch.children[9]->buffers[1])[0], 5);
+    assert_int_equal(((const uint64_t *)batch.children[10]->buffers[1])[0], 0);
+    assert_int_equal(((const uint64_t *)batch.children[11]->buffers[1])[0], 0);
+    batch.release(&batch);
+    stream.release(&stream);
+    pennon_dataset_free(ds);
+}
+
 static void test_dataset_transaction__arguments(void **state)
 {
     struct world *w = *state;
@@ -468,6 +571,10 @@ int main(void)
         WORLD_TEST(test_dataset_metadata__several_at_once),
         WORLD_TEST(test_dataset_metadata__refused),
         WORLD_TEST(test_dataset_bases__targets),
+        WORLD_TEST(test_dataset_transaction__fragments_of_a_version),
+        WORLD_TEST(test_dataset_transaction__schema),
+        WORLD_TEST(test_dataset_transaction__schema_of_what_types),
+        WORLD_TEST(test_dataset_transaction__versions_tell_deletions),
         WORLD_TEST(test_dataset_transaction__arguments),
     };
     return cmocka_run_group_tests_name("transaction_api", tests, NULL, NULL);

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _CLEANUP_INTERVAL = "lance.auto_cleanup.interval"
 _CLEANUP_AGE = "lance.auto_cleanup.older_than"
+_MEM_WAL = "the write-ahead log in memory"
 _RETRY_TIMEOUT = timedelta(seconds=30)
 
 
@@ -369,6 +370,62 @@ class DatasetChanges:
         raise not_yet("all_files")
 
 
+class MemWal:
+    """The part of LanceDataset that is about the write-ahead log."""
+
+    def initialize_mem_wal(
+        self,
+        *,
+        maintained_indexes: list[str] | None = None,
+        bucket_column: str | None = None,
+        num_buckets: int | None = None,
+        identity_column: str | None = None,
+        unsharded: bool = False,
+        durable_write: bool | None = None,
+        sync_indexed_write: bool | None = None,
+        max_wal_buffer_size: int | None = None,
+        max_wal_flush_interval_ms: int | None = None,
+        max_memtable_size: int | None = None,
+        max_memtable_rows: int | None = None,
+        max_memtable_batches: int | None = None,
+        max_unflushed_memtable_bytes: int | None = None,
+        manifest_scan_batch_size: int | None = None,
+        async_index_buffer_rows: int | None = None,
+        async_index_interval_ms: int | None = None,
+        backpressure_log_interval_ms: int | None = None,
+        stats_log_interval_ms: int | None = None,
+        hnsw_params: dict[str, dict[str, int]] | None = None,
+    ) -> None:
+        """Set up the log. Not supported."""
+        raise not_yet(_MEM_WAL)
+
+    def mem_wal_index_details(self) -> dict[str, Any] | None:
+        """Settings of the log. Not supported."""
+        raise not_yet(_MEM_WAL)
+
+    def mem_wal_writer(
+        self,
+        shard_id: str,
+        *,
+        durable_write: bool | None = None,
+        sync_indexed_write: bool | None = None,
+        max_wal_buffer_size: int | None = None,
+        max_wal_flush_interval_ms: int | None = None,
+        max_memtable_size: int | None = None,
+        max_memtable_rows: int | None = None,
+        max_memtable_batches: int | None = None,
+        max_unflushed_memtable_bytes: int | None = None,
+        manifest_scan_batch_size: int | None = None,
+        async_index_buffer_rows: int | None = None,
+        async_index_interval_ms: int | None = None,
+        backpressure_log_interval_ms: int | None = None,
+        stats_log_interval_ms: int | None = None,
+        hnsw_params: dict[str, dict[str, int]] | None = None,
+    ) -> Any:
+        """A writer to a shard. Not supported."""
+        raise not_yet(_MEM_WAL)
+
+
 __all__ = [
     "AlterColumn",
     "AutoCleanupConfig",
@@ -378,6 +435,7 @@ __all__ = [
     "DeleteResult",
     "ExecuteResult",
     "IOStats",
+    "MemWal",
     "MergeInsertBuilder",
     "SqlQuery",
     "SqlQueryBuilder",

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from . import _pennon
+
+if TYPE_CHECKING:
+    import threading
 
 _FIRST_SECONDS = 1.0
 _STEP_SECONDS = 0.25
@@ -44,6 +46,8 @@ def line_of(what: str, unit: str, done: int, total: int, seconds: float) -> str:
 
 
 def _draw(what: str, unit: str, counter: _pennon.Progress, stop: threading.Event) -> None:
+    import time
+
     start = time.monotonic()
     width = 0
     wait = _FIRST_SECONDS
@@ -62,6 +66,8 @@ def shown(what: str, unit: str) -> Iterator[_pennon.Progress | None]:
     if not _wanted():
         yield None
         return
+    import threading
+
     counter, stop = _pennon.Progress(), threading.Event()
     thread = threading.Thread(target=_draw, args=(what, unit, counter, stop), daemon=True)
     thread.start()

@@ -21,6 +21,7 @@ from ._changes import (
     DeleteResult,
     ExecuteResult,
     IOStats,
+    MemWal,
     MergeInsertBuilder,
     SqlQuery,
     SqlQueryBuilder,
@@ -31,7 +32,6 @@ from ._progress import shown
 from ._session import Session
 from .fragment import DEFAULT_MAX_BYTES_PER_FILE, FragmentMetadata, _fragment_class
 from .indices import DatasetIndices, Index, IndexFile, IndexInformation, VectorIndexReader, VectorSearchQuery
-from .mem_wal import MemWal
 from .operation import BulkCommitResult, LanceOperation, Transaction
 from .refs import Branch, Branches, Reference, Tag, Tags, ref_of, time_of
 from .scanner import (
@@ -367,10 +367,10 @@ class _LanceDataset(DatasetChanges, DatasetIndices, MemWal):
         return [FragmentMetadata._of(tree) for tree in json.loads(self._ds.fragments_json())]
 
     def new_file_session(self) -> LanceFileSession:
-        """A session over the dataset's data files."""
+        """A session over the files of the dataset."""
         from .file import LanceFileSession
 
-        return LanceFileSession(f"{_root(self._info())}/data")
+        return LanceFileSession(self.uri)
 
     def versions(self) -> list[Version]:
         """All versions of the branch, oldest first."""
@@ -379,7 +379,10 @@ class _LanceDataset(DatasetChanges, DatasetIndices, MemWal):
             time = time_of(row["timestamp"])
             assert time is not None
             numbers = {
+                "total_data_file_rows": row["physical_rows"],
                 "total_data_files": row["data_files"],
+                "total_deletion_file_rows": row["deleted_rows"],
+                "total_deletion_files": row["deletion_files"],
                 "total_files_size": row["bytes"],
                 "total_fragments": row["fragments"],
                 "total_rows": row["rows"],
@@ -1081,6 +1084,18 @@ def _write_options(
     }
 
 
+def _duration_text(seconds: float) -> str:
+    """As the dataset's config has it: "14days", "1h 30m"."""
+    if seconds <= 0:
+        return "0s"
+    rest, parts = int(seconds), []
+    for unit, size in (("year", 31_557_600), ("month", 2_630_016), ("day", 86_400), ("h", 3600), ("m", 60), ("s", 1)):
+        n, rest = divmod(rest, size)
+        if n:
+            parts.append(f"{n}{unit}{'s' if n > 1 and len(unit) > 1 else ''}")
+    return " ".join(parts) or f"{int(seconds * 1000)}ms"
+
+
 def _existing(uri: str, branch: str | None) -> _pennon.Dataset | None:
     try:
         return _pennon.open(uri, {"branch": branch}, False)
@@ -1195,7 +1210,7 @@ def write_dataset(
     elif mode == "create" and auto_cleanup_options is not None:
         options["config"] = {
             "lance.auto_cleanup.interval": str(auto_cleanup_options["interval"]),
-            "lance.auto_cleanup.older_than": f"{auto_cleanup_options['older_than_seconds']}s",
+            "lance.auto_cleanup.older_than": _duration_text(auto_cleanup_options["older_than_seconds"]),
         }
     with shown("writing", "rows") as counter:
         return _LanceDataset._of(_pennon.write(target, reader_of(data_obj, schema), options, counter))

@@ -153,7 +153,8 @@ class LanceFileReader:
         held = sum(buffer.size for buffer in buffers)
         rest = max(info["size"] - end - _TABLE_ENTRY_BYTES * len(buffers) - _FOOTER_BYTES, 0)
         schema = pyarrow("metadata").schema(self._file.schema())
-        major, minor = (int(part) for part in str(info["version"]).split("."))
+        # As the footer has it.
+        major, minor = (0, 3) if info["version"] == "2.0" else (int(part) for part in str(info["version"]).split("."))
         return LanceFileMetadata(schema, info["rows"], max(end - held, 0), rest, held, buffers, columns, major, minor)
 
     def file_statistics(self) -> LanceFileStatistics:
@@ -248,10 +249,11 @@ class LanceFileWriter:
             return self._need().add_buffer(data)
 
     def close(self) -> int | None:
-        """End the file; gives its rows. A second call gives them again."""
+        """End the file; gives its rows. A second call does nothing."""
         with self._lock:
-            if self._rows is None:
-                self._rows = self._need().finish()
+            if self._rows is not None:
+                return None
+            self._rows = self._need().finish()
             return self._rows
 
     def __repr__(self) -> str:

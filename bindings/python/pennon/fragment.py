@@ -571,7 +571,7 @@ class _LanceFragment:
             dataset_uri,
             schema,
             mode=mode,
-            max_rows_per_file=2**63,
+            max_rows_per_file=2**32 - 1,
             max_bytes_per_file=2**63,
             progress=progress,
             data_storage_version=data_storage_version,

@@ -221,62 +221,6 @@ class LsmVectorSearchPlanner:
         raise not_yet(_WHAT)
 
 
-class MemWal:
-    """The part of LanceDataset that is about the write-ahead log."""
-
-    def initialize_mem_wal(
-        self,
-        *,
-        maintained_indexes: list[str] | None = None,
-        bucket_column: str | None = None,
-        num_buckets: int | None = None,
-        identity_column: str | None = None,
-        unsharded: bool = False,
-        durable_write: bool | None = None,
-        sync_indexed_write: bool | None = None,
-        max_wal_buffer_size: int | None = None,
-        max_wal_flush_interval_ms: int | None = None,
-        max_memtable_size: int | None = None,
-        max_memtable_rows: int | None = None,
-        max_memtable_batches: int | None = None,
-        max_unflushed_memtable_bytes: int | None = None,
-        manifest_scan_batch_size: int | None = None,
-        async_index_buffer_rows: int | None = None,
-        async_index_interval_ms: int | None = None,
-        backpressure_log_interval_ms: int | None = None,
-        stats_log_interval_ms: int | None = None,
-        hnsw_params: dict[str, dict[str, int]] | None = None,
-    ) -> None:
-        """Set up the log. Not supported."""
-        raise not_yet(_WHAT)
-
-    def mem_wal_index_details(self) -> dict[str, Any] | None:
-        """Settings of the log. Not supported."""
-        raise not_yet(_WHAT)
-
-    def mem_wal_writer(
-        self,
-        shard_id: str,
-        *,
-        durable_write: bool | None = None,
-        sync_indexed_write: bool | None = None,
-        max_wal_buffer_size: int | None = None,
-        max_wal_flush_interval_ms: int | None = None,
-        max_memtable_size: int | None = None,
-        max_memtable_rows: int | None = None,
-        max_memtable_batches: int | None = None,
-        max_unflushed_memtable_bytes: int | None = None,
-        manifest_scan_batch_size: int | None = None,
-        async_index_buffer_rows: int | None = None,
-        async_index_interval_ms: int | None = None,
-        backpressure_log_interval_ms: int | None = None,
-        stats_log_interval_ms: int | None = None,
-        hnsw_params: dict[str, dict[str, int]] | None = None,
-    ) -> ShardWriter:
-        """A writer to a shard. Not supported."""
-        raise not_yet(_WHAT)
-
-
 __all__ = [
     "ExecutionPlan",
     "LsmPointLookupPlanner",

@@ -308,7 +308,7 @@ class LanceOperation:
         schema: LanceSchema
 
         def _tree(self) -> dict[str, Any]:
-            return _with_schema({"type": "Project"}, self.schema)
+            return {"type": "Project", "schema": self.schema._messages}
 
     @dataclass
     class UpdateMap:

@@ -55,10 +55,12 @@ def time_of(nanoseconds: int | None) -> datetime | None:
     return datetime.fromtimestamp(nanoseconds // 10**9, timezone.utc).replace(microsecond=nanoseconds % 10**9 // 1000)
 
 
-def _in_order(rows: builtins.list[tuple[str, Any]], key: Any, order: str | None) -> builtins.list[tuple[str, Any]]:
+def _in_order(rows: builtins.list[tuple[str, Any]], key: str, order: str | None) -> builtins.list[tuple[str, Any]]:
+    """By a number, and by name where it is the same, whatever the order of the numbers."""
     if order not in (None, "asc", "desc"):
         raise ValueError(f"Invalid sort order '{order}'. Expected 'asc' or 'desc'")
-    return sorted(rows, key=key, reverse=order != "asc")
+    sign = 1 if order == "asc" else -1
+    return sorted(rows, key=lambda row: (sign * row[1][key], row[0]))
 
 
 class Tags:
@@ -90,7 +92,7 @@ class Tags:
 
     def list_ordered(self, order: str | None = None) -> builtins.list[tuple[str, Tag]]:
         """All tags by version and name, "desc" (the default) or "asc"."""
-        return _in_order([*self.list().items()], lambda item: (item[1]["version"], item[0]), order)
+        return _in_order([*self.list().items()], "version", order)
 
     def create(self, tag: str, reference: Reference | None = None) -> None:
         """Name a version.
@@ -139,7 +141,7 @@ class Branches:
 
     def list_ordered(self, order: str | None = None) -> builtins.list[tuple[str, Branch]]:
         """All branches by the version they start at and name, "desc" (the default) or "asc"."""
-        return _in_order([*self.list().items()], lambda item: (item[1]["parent_version"], item[0]), order)
+        return _in_order([*self.list().items()], "parent_version", order)
 
     def delete(self, branch: str) -> None:
         """Remove the branch and its versions."""

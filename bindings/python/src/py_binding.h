@@ -22,8 +22,8 @@
 struct py_log; /* records that wait for the GIL */
 
 struct py_state {
-    PyTypeObject *dataset_type, *stream_type, *batch_type, *schema_type, *transaction_type, *file_type, *writer_type, *store_type, *progress_type,
-        *detail_type;
+    PyTypeObject *dataset_type, *stream_type, *batch_type, *schema_type, *transaction_type, *file_type, *writer_type, *store_type,
+        *progress_type, *detail_type;
     PyObject *getsignal, *default_handler; /* of the module signal */
     PyObject *logger;                      /* logging.getLogger("pennon"), or NULL until there is something to say */
     struct py_log *log;
