@@ -266,7 +266,7 @@ def python_sanitized():
     # libstdc++ too: exceptions of C++ libraries that Python loads later are looked for when ASan starts.
     found = [subprocess.run(["gcc", "-print-file-name=" + name], capture_output=True, text=True, check=False).stdout.strip()
              for name in ("libasan.so", "libstdc++.so")]
-    stage = pytest("python-asan", "venvpy", "bindings/python/tests", 1800, PYTHONPATH=path("build", "asan", "python"), LD_PRELOAD=" ".join(found), PYTHONMALLOC="malloc",
+    stage = pytest("python-asan", "venvpy", "bindings/python/tests", 1800, PYTHONPATH=path("build", "asan", "python"), PENNON_PACKAGE=path("build", "asan", "python"), LD_PRELOAD=" ".join(found), PYTHONMALLOC="malloc",
                    ASAN_OPTIONS="detect_leaks=0:alloc_dealloc_mismatch=0:abort_on_error=1:allocator_may_return_null=1:handle_segv=0",
                    UBSAN_OPTIONS="print_stacktrace=1:halt_on_error=1")
     stage.commands[0] += ["-m", "not measured"]

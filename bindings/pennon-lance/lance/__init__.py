@@ -7,7 +7,7 @@ import os
 import sys
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 
 def _refuse_pylance() -> None:
@@ -28,7 +28,10 @@ def _refuse_pylance() -> None:
 _refuse_pylance()
 
 import pennon  # noqa: E402
-from pennon import *  # noqa: E402, F403
+
+# The names come from there when they are asked for: some of them load pyarrow.
+if TYPE_CHECKING:
+    from pennon import *  # noqa: F403
 
 __version__ = pennon.__version__
 __all__ = pennon.__all__

@@ -1,5 +1,6 @@
 # Licensed under the Apache License, Version 2.0; see LICENSE.
 """Fixtures of the package's tests: a table, and official Lance in a process of its own."""
+import os
 import sys
 from pathlib import Path
 
@@ -16,7 +17,12 @@ ROWS = 1000
 
 
 def pytest_configure(config):
+    import pennon
+
     config.addinivalue_line("markers", "measured: compares memory, which a build with sanitizers keeps for itself")
+    wanted = os.environ.get("PENNON_PACKAGE")
+    if wanted and not pennon.__file__.startswith(wanted):
+        raise pytest.UsageError(f"the package under test is {pennon.__file__}, not that in {wanted}")
 
 
 @pytest.fixture(scope="session")

@@ -51,7 +51,7 @@ def grown(call, size):
         gc.collect()
         blocks.append(sys.getallocatedblocks() - before[0])
         rest.append(malloc_bytes() - before[1])
-        if min(blocks) < size // 2 and min(rest) < size * BYTES:
+        if min(blocks) < size and min(rest) < size * BYTES:
             return None
     return f"in windows of {size} calls: blocks of Python {blocks}, bytes of malloc {rest}"
 
