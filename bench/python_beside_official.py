@@ -97,6 +97,35 @@ def child(side, what, folder, rows, times):
     return {"seconds": timed(call, times), "peak": peak_kib() - before}
 
 
+def take_by_c(table):
+    """A take of one row and its batch by the library itself, through ctypes, which adds about a microsecond."""
+    import ctypes
+
+    library = ctypes.CDLL(os.path.join(ROOT, "build", "release", "libpennon.so.0"))
+    pointer = ctypes.c_void_p
+
+    class Array(ctypes.Structure):
+        _fields_ = [("fields", ctypes.c_int64 * 8), ("release", ctypes.CFUNCTYPE(None, pointer)), ("private", pointer)]
+
+    class Stream(ctypes.Structure):
+        _fields_ = [("schema", pointer), ("next", ctypes.CFUNCTYPE(ctypes.c_int, pointer, pointer)), ("error", pointer), ("release", ctypes.CFUNCTYPE(None, pointer)),
+                    ("private", pointer)]
+
+    ds, stream, array, rows = pointer(), Stream(), Array(), (ctypes.c_uint64 * 1)(5)
+    library.pennon_dataset_take.argtypes = [pointer, ctypes.c_int, ctypes.c_size_t, pointer, pointer, pointer, pointer]
+    if library.pennon_dataset_open(table.encode(), None, ctypes.byref(ds), None) != 0:
+        raise OSError(table)
+    where, batch = ctypes.addressof(stream), ctypes.addressof(array)
+
+    def take():
+        if library.pennon_dataset_take(ds, 0, 1, ctypes.addressof(rows), None, where, None) != 0 or stream.next(where, batch) != 0:
+            raise OSError("take")
+        array.release(batch)
+        stream.release(where)
+
+    return take
+
+
 def calls_alone(folder):
     """Microseconds of calls of the extension and of the package that find their answer in memory."""
     import timeit
@@ -107,7 +136,8 @@ def calls_alone(folder):
     rows = [5]
     found = {}
     for name, call in {"extension: version": ds._ds.version, "extension: count of all rows": ds._ds.count_rows, "LanceDataset.version": lambda: ds.version,
-                       "LanceDataset.count_rows": ds.count_rows, "extension: take of one row, its batch": lambda: next(ds._ds.take(0, rows, None))}.items():
+                       "LanceDataset.count_rows": ds.count_rows, "extension: take of one row, its batch": lambda: next(ds._ds.take(0, rows, None)),
+                       "the same by the C library": take_by_c(os.path.join(folder, "table.lance"))}.items():
         found[name] = min(timeit.repeat(call, number=2000, repeat=7)) / 2000 * 1e6
     return found
 
