@@ -418,7 +418,7 @@ def _operation_of(tree: dict[str, Any]) -> LanceOperation.BaseOperation:
             _of_fragments(tree, "new_fragments"),
             tree.get("fields_modified", []),
             tree.get("fields_for_preserving_frag_bitmap", []),
-            tree.get("update_mode", "").lower(),
+            tree.get("update_mode", "REWRITE_ROWS").lower(),
         )
     if kind == "Rewrite" and not tree.get("rewritten_indices"):
         groups = [
