@@ -189,11 +189,26 @@ def check_shim(venv, python, lance):
           os.path.join(WHEELS, "clean.lance"), env=dict(os.environ, PYTHONPATH=site))
 
 
+def check_from_source():
+    """As the README says it, with what pip brings itself."""
+    venv = os.path.join(WHEELS, "source")
+    python = os.path.join(venv, "bin", "python")
+    shutil.rmtree(venv, ignore_errors=True)
+    check("an environment", not subprocess.call([VENVPY, "-m", "venv", venv]))
+    told = output(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "./bindings/python", "./bindings/pennon-lance", cwd=ROOT)
+    check("pip install of the folders", told == "", told)
+    works("works", "True 10", python, "-c", "import lance, sys; print(lance.__version__ > '', lance.dataset(sys.argv[1]).count_rows('id < 10'))",
+          os.path.join(WHEELS, "clean.lance"))
+    left = output("git", "status", "--porcelain", "--ignored", "bindings", cwd=ROOT)
+    check("nothing is left in the folders", not any("build" in line or "dist" in line or "egg" in line for line in left.splitlines()), left)
+
+
 def main():
     pennon, lance = one("pennon-*.whl"), one("pennon_lance-*.whl")
     check_content(pennon)
     check("pennon-lance is for every Python and machine", lance.endswith("-py3-none-any.whl"), lance)
     check_clean(pennon, lance)
+    check_from_source()
     finish()
 
 

@@ -83,4 +83,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *dir(pennon)})
+    return sorted({*globals(), *dir(pennon), *pennon.__all__})
