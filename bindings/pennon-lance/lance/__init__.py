@@ -51,7 +51,8 @@ class _Alias:
             if error.name == own:
                 return None
             raise
-        return ModuleSpec(name, _Loader(module), origin=module.__file__, is_package=hasattr(module, "__path__"))
+        loader: Any = _Loader(module)
+        return ModuleSpec(name, loader, origin=module.__file__, is_package=hasattr(module, "__path__"))
 
 
 class _Loader:
@@ -70,7 +71,7 @@ class _Loader:
 # What is loaded is found by name, not by the finder, which would put the module where the function `lance.dataset` is.
 for _name in [name for name in sys.modules if name.startswith("pennon.")]:
     sys.modules["lance." + _name.removeprefix("pennon.")] = sys.modules[_name]
-sys.meta_path.insert(0, _Alias)  # type: ignore[arg-type]
+sys.meta_path.insert(0, _Alias)
 
 
 def __getattr__(name: str) -> Any:

@@ -1,5 +1,6 @@
 # Licensed under the Apache License, Version 2.0; see LICENSE.
 """The annotations of the package, by mypy --strict, and that a program of a user checks against them."""
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -17,15 +18,20 @@ pennon.write_dataset(ds, "u", mode="append")
 """
 
 
-def mypy(*arguments):
+def mypy(*arguments, folder=PACKAGE, **environment):
     done = subprocess.run(
         [sys.executable, "-m", "mypy", "--cache-dir", str(ROOT / "build" / "mypy"), "--config-file", str(PACKAGE / "pyproject.toml"), *arguments],
-        cwd=PACKAGE, capture_output=True, text=True, check=False)
+        cwd=folder, env=dict(os.environ, **environment), capture_output=True, text=True, check=False)
     return done.returncode, done.stdout + done.stderr
 
 
 def test_strict():
     code, told = mypy("--strict", "-p", "pennon")
+    assert code == 0 and "Success" in told, told
+
+
+def test_the_module_lance():
+    code, told = mypy("--strict", "-p", "lance", folder=PACKAGE.parent / "pennon-lance", MYPYPATH=str(PACKAGE))
     assert code == 0 and "Success" in told, told
 
 
