@@ -256,9 +256,10 @@ def python_package():
     """The package as it is installed, alone and with everything that reads its data; then official's tables through it."""
     tests = pytest("python", "venvpy", "bindings/python/tests", 900)
     through = pytest("interop-python", "venv8", "tests/interop/test_matrix.py", 900, PENNON_PYTHON=path("build", "venvpy", "bin", "python"))
-    through.commands[0] += [path("tests", "interop", name) for name in ("test_legacy.py", "test_blobs.py", "test_features.py", "test_features_write.py", "test_history.py",
-                                                                                 "test_refs.py", "test_transactions.py", "test_expressions.py", "test_expression_traps.py")]
-    return [[python_wheels()], [Stage("python-clean", count_closing, [[sys.executable, path("tests", "install", "wheels.py")]], 300)], [tests], [through]]
+    through.commands[0] += [path("tests", "interop", "test_%s.py" % name) for name in (
+        "legacy", "blobs", "features", "features_write", "history", "refs", "transactions", "expressions", "expression_traps")]
+    clean = Stage("python-clean", count_closing, [[sys.executable, path("tests", "install", "wheels.py")]], 600)
+    return [[python_wheels()], [clean], [tests], [through]]
 
 
 def python_sanitized():
@@ -266,11 +267,15 @@ def python_sanitized():
     # libstdc++ too: exceptions of C++ libraries that Python loads later are looked for when ASan starts.
     found = [subprocess.run(["gcc", "-print-file-name=" + name], capture_output=True, text=True, check=False).stdout.strip()
              for name in ("libasan.so", "libstdc++.so")]
-    stage = pytest("python-asan", "venvpy", "bindings/python/tests", 1800, PYTHONPATH=path("build", "asan", "python"), PENNON_PACKAGE=path("build", "asan", "python"), LD_PRELOAD=" ".join(found), PYTHONMALLOC="malloc",
+    package = path("build", "asan", "python")
+    stage = pytest("python-asan", "venvpy", "bindings/python/tests", 1800, PYTHONPATH=package, PENNON_PACKAGE=package, LD_PRELOAD=" ".join(found),
+                   PYTHONMALLOC="malloc",
                    ASAN_OPTIONS="detect_leaks=0:alloc_dealloc_mismatch=0:abort_on_error=1:allocator_may_return_null=1:handle_segv=0",
                    UBSAN_OPTIONS="print_stacktrace=1:halt_on_error=1")
     stage.commands[0] += ["-m", "not measured"]
-    return [[build("asan", "-DPENNON_PYTHON=ON")], [stage]]
+    made = build("asan", "-DPENNON_PYTHON=ON")
+    made.commands[1] += ["--target", "_pennon", "python_package"]
+    return [[made], [stage]]
 
 
 def python_torch():
