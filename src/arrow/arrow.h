@@ -376,9 +376,10 @@ int array_compare(const struct array_view *a, int64_t i, const struct array_view
 
 enum { ARRAY_SORT_DESCENDING = 1, ARRAY_SORT_NULLS_FIRST = 2 };
 /* Stable order of the rows by n_keys columns of equal length: indices[0..length) is filled. flags[k] are ARRAY_SORT_*. Null
- * placement does not depend on the direction. O(n log n), scratch from mem. */
+ * placement does not depend on the direction. O(n log n), scratch from mem. `c` (NULL = cannot be cancelled) is looked at every few milliseconds. */
+struct call;
 pennon_status array_sort(const struct ArrowSchema *const *schemas, const struct ArrowArray *const *keys, const unsigned *flags,
-                         size_t n_keys, struct mem *mem, uint64_t *indices, pennon_error *err) CHECKED;
+                         size_t n_keys, const struct call *c, struct mem *mem, uint64_t *indices, pennon_error *err) CHECKED;
 
 /* Cast that keeps every value or fails with INVALID_ARGUMENT naming the row: integers, floats (integer to float only when exact),
  * bool to integer, text and binary among plain, large and view, date32/date64, timestamp, time and duration units, decimals of

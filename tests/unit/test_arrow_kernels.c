@@ -281,8 +281,8 @@ static void test_arrow_kernels__sort(void **state)
         assert_ok(f, array_view_deep(&v, &s.schema, &s.array, &arena, &f->err));
         /* One key (words are sorted by radix) and the same key twice (by comparison) agree: both are stable. */
         uint64_t twice[128];
-        assert_ok(f, array_sort(schemas, keys, both, 1, f->mem, indices, &f->err));
-        assert_ok(f, array_sort(schemas, keys, both, 2, f->mem, twice, &f->err));
+        assert_ok(f, array_sort(schemas, keys, both, 1, NULL, f->mem, indices, &f->err));
+        assert_ok(f, array_sort(schemas, keys, both, 2, NULL, f->mem, twice, &f->err));
         for (int64_t i = 0; i < s.array.length; i++) {
             assert_int_equal(indices[i], twice[i]);
             if (i == 0) continue;
