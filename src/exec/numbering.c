@@ -4,8 +4,6 @@
  * in the highest byte; more are their hash behind a byte of ones, and are compared. Source: spec expressions 12. */
 #include "exec/numbering.h"
 
-#include "arrow/text_rows.h"
-
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 

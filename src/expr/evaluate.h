@@ -6,7 +6,6 @@
 #ifndef EXPR_EVALUATE_H
 #define EXPR_EVALUATE_H
 
-#include "arrow/text_rows.h"
 #include "expr/node.h"
 
 /* Rows between two looks at the cancel token in slow loops; a multiple of 64. */
