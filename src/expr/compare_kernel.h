@@ -142,11 +142,11 @@ static void find_places(const uint8_t *text, size_t n, const uint8_t *needle, si
         uint64_t hits = 0;
         if (at + 64 + size <= n) {
             uint8_t hit[64];
-            for (int j = 0; j < 64; j++)
-                hit[j] = (uint8_t)((p[j] == needle[0]) & (p[(size_t)j + second] == needle[second]) &
-                                           (p[(size_t)j + size - 1] == needle[size - 1])
-                                       ? 0xff
-                                       : 0);
+            for (int j = 0; j < 64; j++) {
+                const uint8_t one = p[j] == needle[0], two = p[(size_t)j + second] == needle[second];
+                const uint8_t last = p[(size_t)j + size - 1] == needle[size - 1];
+                hit[j] = (uint8_t)(0 - (one & two & last)); /* & runs in vectors, && does not */
+            }
             hits = gather_bits(hit);
         } else {
             for (size_t j = 0; at + j + size <= n && j < 64; j++) hits |= (uint64_t)(p[j] == needle[0]) << j;
