@@ -10,6 +10,9 @@
  * With a filter jobs are larger than batches, since few rows may be left of them, and begin small, since they may all be; what they give is put together
  * by the consumer (gather). Which split of the plan is used changes while the scan runs, as many rows pass.
  *
+ * A scan in any order takes what is done first, wherever it stands: a job that waits for a slow file holds nobody up. Which rows an offset and a limit
+ * leave is no other: without a filter the jobs are the same, with one rows are counted as they come.
+ *
  * A job that does not fit (memory budget, 32-bit offsets) is split in two by the consumer, once the others in work are done.
  * Source: spec expressions 10.2-10.4. */
 #include <pthread.h>
@@ -74,6 +77,7 @@ struct scan {
     uint64_t row_bytes;        /* of the result, about; 0 = not known yet */
     struct gather gather;      /* under a filter */
     struct piece held;         /* came while others had to be given first */
+    bool unordered;            /* jobs are taken as they are done */
     bool ended;                /* no further job */
     bool broken;               /* a job was lost: what failed may not be tried again */
     size_t window;             /* jobs at most */
@@ -423,12 +427,47 @@ static pennon_status fill_queue(struct scan *s, pennon_error *err)
     return PENNON_OK;
 }
 
+/* With the lock held: the first job in this state, or s->count. */
+static size_t find_job(const struct scan *s, int state)
+{
+    size_t i = 0;
+    while (i < s->count && (int)s->queue[(s->head + i) % s->window]->state != state) i++;
+    return i;
+}
+
+/* With the lock held: the i-th job becomes the head, those before it follow in their order. */
+static void make_head(struct scan *s, size_t i)
+{
+    ASSERT(i < s->count);
+    struct job *j = s->queue[(s->head + i) % s->window];
+    for (; i > 0; i--) s->queue[(s->head + i) % s->window] = s->queue[(s->head + i - 1) % s->window];
+    s->queue[s->head] = j;
+}
+
+/* In any order the head becomes a job that is done. While tasks work the consumer waits for them: the job that it began could be a slow one, and others
+ * would wait for it. On a thread of the pool a task that has not begun may wait for this very thread; then, and without tasks, the job is done here. */
+static void choose_head(struct scan *s)
+{
+    const bool in_pool = pool_runs_here(call_pool(&s->call));
+    (void)pthread_mutex_lock(&s->lock);
+    size_t i = find_job(s, JOB_DONE);
+    while (i == s->count) {
+        i = find_job(s, JOB_QUEUED);
+        if (i < s->count && (in_pool ? s->active : s->running) == 0) break;
+        (void)pthread_cond_wait(&s->changed, &s->lock);
+        i = find_job(s, JOB_DONE);
+    }
+    make_head(s, i);
+    (void)pthread_mutex_unlock(&s->lock);
+}
+
 /* Wait until the head is done; run it here when nobody has begun it. */
 static void finish_head(struct scan *s)
 {
     ASSERT(s->count > 0);
-    struct job *j = s->queue[s->head];
+    if (s->unordered) choose_head(s);
     (void)pthread_mutex_lock(&s->lock);
+    struct job *j = s->queue[s->head];
     if (j->state == JOB_QUEUED) {
         j->state = JOB_RUNNING;
         (void)pthread_mutex_unlock(&s->lock);
@@ -678,6 +717,7 @@ pennon_status scan_open(const struct call *c, struct snapshot *snapshot, struct 
     s->snapshot = snapshot_retain(snapshot);
     s->files = file_cache_retain(fc);
     s->plan = plan;
+    s->unordered = spec->unordered;
     s->counters = spec->counters;
     set_limits(s, spec);
     (void)pthread_mutex_init(&s->lock, NULL);
