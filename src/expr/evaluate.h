@@ -71,6 +71,8 @@ pennon_status datum_to_array(const struct call *c, struct datum *d, const struct
 pennon_status datum_of_field(struct arena *scratch, const struct datum *parent, uint32_t field, struct datum *out,
                              pennon_error *err) CHECKED;
 pennon_status evaluate_case(struct evaluation *ev, const struct node *n, struct datum *out, pennon_error *err) CHECKED;
+/* Calls of FUNCTION_LAZY. */
+pennon_status evaluate_first_valid(struct evaluation *ev, const struct node *n, struct datum *out, pennon_error *err) CHECKED;
 
 /* ---- compare.c ---- */
 
