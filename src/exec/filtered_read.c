@@ -21,10 +21,10 @@ struct work {
     struct call first, late; /* the call with its counters */
     struct row_range *rows;  /* what is read: ascending, apart */
     size_t n_rows;
-    uint64_t span;           /* rows in them, deleted ones too */
-    uint8_t *bits;           /* of the rows of `batch` before the cut */
-    int64_t n;               /* rows of it */
-    uint64_t count;          /* bits set */
+    uint64_t span;  /* rows in them, deleted ones too */
+    uint8_t *bits;  /* of the rows of `batch` before the cut */
+    int64_t n;      /* rows of it */
+    uint64_t count; /* bits set */
 };
 
 void piece_free(const struct call *c, struct piece *p)

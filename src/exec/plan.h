@@ -123,7 +123,7 @@ struct scan_counters {
 
 struct stretch {
     const struct fragment *fragment;
-    struct row_range rows; /* physical */
+    struct row_range rows;     /* physical */
     struct row_choice *choice; /* only those of `rows` are read; NULL = all. Held by whoever holds the stretch */
     uint64_t first_live;
     uint64_t most;        /* rows that are wanted at most: the first that pass */

@@ -53,7 +53,7 @@ struct cursor {
     uint64_t first_live; /* live rows in the table's fragments before */
     bool entered;
     struct row_choice *choice; /* rows of the fragment that the filter can be true for; NULL = all */
-    uint64_t skip, take; /* live rows still to skip, still to give */
+    uint64_t skip, take;       /* live rows still to skip, still to give */
 };
 
 struct scan {
@@ -197,8 +197,8 @@ static pennon_status enter_fragment(struct scan *s, pennon_error *err)
     /* Under a filter there is no other cut. */
     ASSERT(!s->plan->filter || (row == 0 && end == physical));
     if (s->plan->filter && row_bounds_any(&s->plan->bounds)) {
-        TRY(row_choice_make(&s->call, s->snapshot, f, &s->plan->bounds, physical, at->first_live, s->plan->with_deleted, &at->choice,
-                            err));
+        TRY(row_choice_make(&s->call, s->snapshot, f, &s->plan->bounds, physical, at->first_live, s->plan->with_deleted,
+                            &at->choice, err));
         if (s->counters && at->choice->n == 0) atomic_fetch_add_explicit(&s->counters->skipped, 1, memory_order_relaxed);
     }
 entered:

@@ -245,8 +245,8 @@ static pennon_status coalesce_branches(struct evaluation *ev, const struct node 
 }
 
 /* nvl2(x, there, null): x decides and is not among the values. */
-static pennon_status nvl2_branches(struct evaluation *ev, const struct node *n, uint64_t *left, uint64_t *claimed, struct branches *b,
-                                   pennon_error *err)
+static pennon_status nvl2_branches(struct evaluation *ev, const struct node *n, uint64_t *left, uint64_t *claimed,
+                                   struct branches *b, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct datum d = {.scalar = false};

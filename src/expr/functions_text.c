@@ -420,14 +420,14 @@ static pennon_status row_levenshtein(struct row *row, pennon_error *err)
 /* ---- concatenation ---- */
 
 /* Large where all texts are, as official has it, or for || where one is; concat_ws never is. */
-static pennon_status bind_joined(struct bind_call *b, bool operator, pennon_error *err)
+static pennon_status bind_joined(struct bind_call *b, bool operator, pennon_error * err)
 {
     size_t large = 0;
     for (size_t i = 0; i < b->n; i++) {
         TRY_RETURN(bind_text(b, i, true, err));
         large += bind_is_large(b, i);
     }
-    const bool all = operator ? large > 0 : large == b->n;
+    const bool all = operator? large > 0 : large == b->n;
     return bind_result(b, all && b->fn->option == 0 ? "U" : "u", err);
 }
 

@@ -265,8 +265,8 @@ static pennon_status search_array(const struct row_segment *s, const struct valu
     return inside ? found(ctx, s->position + from, s->position + s->n, err) : PENNON_OK;
 }
 
-pennon_status row_segment_search(const struct row_segment *s, const struct value_range *ids, size_t n, row_found_fn found, void *ctx,
-                                 pennon_error *err)
+pennon_status row_segment_search(const struct row_segment *s, const struct value_range *ids, size_t n, row_found_fn found,
+                                 void *ctx, pennon_error *err)
 {
     return s->kind == ROW_ARRAY ? search_array(s, ids, n, found, ctx, err) : search_ascending(s, ids, n, found, ctx, err);
 }

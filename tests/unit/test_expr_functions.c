@@ -442,11 +442,10 @@ static void test_expr_functions__small_budgets(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_expr_functions__answers),       cmocka_unit_test(test_expr_functions__errors),
-        cmocka_unit_test(test_expr_functions__names),         cmocka_unit_test(test_expr_functions__kinds_of_errors),
-        cmocka_unit_test(test_expr_functions__of_the_moment), cmocka_unit_test(test_expr_functions__patterns_from_rows),
-        cmocka_unit_test(test_expr_functions__lazy_arguments),
-        cmocka_unit_test(test_expr_functions__small_budgets),
+        cmocka_unit_test(test_expr_functions__answers),        cmocka_unit_test(test_expr_functions__errors),
+        cmocka_unit_test(test_expr_functions__names),          cmocka_unit_test(test_expr_functions__kinds_of_errors),
+        cmocka_unit_test(test_expr_functions__of_the_moment),  cmocka_unit_test(test_expr_functions__patterns_from_rows),
+        cmocka_unit_test(test_expr_functions__lazy_arguments), cmocka_unit_test(test_expr_functions__small_budgets),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

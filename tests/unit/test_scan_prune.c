@@ -298,11 +298,16 @@ static void test_expr_bounds__forms(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(test_scan_prune__same_rows),          CASE_STABLE(test_scan_prune__same_rows),
-        CASE(test_scan_prune__between_and_joined), CASE_STABLE(test_scan_prune__between_and_joined),
-        CASE(test_scan_prune__many_values),        CASE_STABLE(test_scan_prune__many_values),
-        CASE(test_scan_prune__reads_little),       CASE_STABLE(test_scan_prune__reads_little),
-        CASE(test_scan_prune__deleted_and_absent), CASE(test_scan_prune__explain),
+        CASE(test_scan_prune__same_rows),
+        CASE_STABLE(test_scan_prune__same_rows),
+        CASE(test_scan_prune__between_and_joined),
+        CASE_STABLE(test_scan_prune__between_and_joined),
+        CASE(test_scan_prune__many_values),
+        CASE_STABLE(test_scan_prune__many_values),
+        CASE(test_scan_prune__reads_little),
+        CASE_STABLE(test_scan_prune__reads_little),
+        CASE(test_scan_prune__deleted_and_absent),
+        CASE(test_scan_prune__explain),
         CASE(test_expr_bounds__forms),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -175,7 +175,7 @@ static void test_scan_unordered__limits(void **state)
     static const struct {
         const char *filter;
         uint64_t offset, limit;
-    } cases[] = {{NULL, 0, PENNON_NONE}, {NULL, 100, 7000},   {NULL, 18000, 5000},       {"m < 5000", 0, PENNON_NONE},
+    } cases[] = {{NULL, 0, PENNON_NONE}, {NULL, 100, 7000},  {NULL, 18000, 5000},     {"m < 5000", 0, PENNON_NONE},
                  {"m < 5000", 50, 777},  {"m < 5000", 0, 1}, {"m < 5000", 100000, 5}, {"m < 5000", 3, 0}};
     int64_t *all = calloc(SCAN_ROWS, sizeof *all), *got = calloc(SCAN_ROWS, sizeof *got);
     assert_true(all && got);
@@ -252,8 +252,9 @@ static void test_scan_unordered__ends(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(test_scan_unordered__no_waiting), CASE(test_scan_unordered__no_waiting_filtered), CASE(test_scan_unordered__limits),
-        CASE(test_scan_unordered__order_by),   CASE(test_scan_unordered__ends),
+        CASE(test_scan_unordered__no_waiting), CASE(test_scan_unordered__no_waiting_filtered),
+        CASE(test_scan_unordered__limits),     CASE(test_scan_unordered__order_by),
+        CASE(test_scan_unordered__ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
