@@ -322,7 +322,8 @@ def memcheck_programs(valgrind):
 def plan(what):
     """Groups of stages; the stages of one group run side by side."""
     if what == "all":
-        return [[build("release")], [ctest("unit", "release", "unit", 600, PENNON_LONG="1")], [ctest("examples", "release", "example", 300)],
+        return [[build("release")], [ctest("unit", "release", "unit", 600, PENNON_LONG="1")],
+                [ctest("unit-portable", "release", "unit", 600, PENNON_CPU="portable")], [ctest("examples", "release", "example", 300)],
                 *other_build("clang", "unit"), [lint()], [tools()], [install()], [venvs()], interop(), *[[stage] for stage in crash_stages()],
                 *python_package(), *other_build("asan", "unit|fuzz|crash"), *other_build("tsan", "unit")]
     if what == "check":

@@ -81,12 +81,13 @@ typedef struct pennon_scan_options {
     uint64_t batch_rows;         /* rows of a batch at most; 0 = 8192, fewer where these are over 8 MiB */
     uint64_t batch_bytes;        /* bytes of a batch, about; 0 = no target; overrides batch_rows */
     const pennon_ids *fragments; /* only these, in this order; unknown ones are NOT_FOUND. NULL = all */
-    bool unordered;              /* batches may come in any order */
-    bool strict_batches;         /* every batch but the last has exactly batch_rows rows */
-    bool with_row_id;            /* append _rowid */
-    bool with_row_address;       /* append _rowaddr */
-    int32_t blobs;               /* PENNON_BLOBS_ */
-    uint32_t readahead;          /* batches that may be in work at once; 0 = twice the threads */
+    bool unordered; /* batches come as they are read; limit and offset then count rows in that order under a filter. Without effect
+                                    beside order_by and aggregates */
+    bool strict_batches;   /* every batch but the last has exactly batch_rows rows */
+    bool with_row_id;      /* append _rowid */
+    bool with_row_address; /* append _rowaddr */
+    int32_t blobs;         /* PENNON_BLOBS_ */
+    uint32_t readahead;    /* batches that may be in work at once; 0 = twice the threads */
     /* Only rows for which this SQL expression is true. NULL = all. Columns are found by name whatever the case, exact ones first; system columns may
      * be named. INVALID_ARGUMENT of kinds FilterSyntax, FieldNotFound, FunctionNotFound, TypeMismatch. */
     const char *filter;

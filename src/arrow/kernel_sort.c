@@ -6,9 +6,11 @@
  * are many. Rows of one word are equal where the word is the whole value, and go on with the next key; else a merge sort compares
  * them by this key and all that follow: runs of 16 by insertion, then merges from one half of the scratch to the other. */
 #include "arrow/arrow_internal.h"
+#include "base/call.h"
 
 #define INSERTION_RUN 16
-#define RADIX_ROWS 96 /* fewer are sorted by insertion and merging */
+#define RADIX_ROWS 96                /* fewer are sorted by insertion and merging */
+#define CHECK_ROWS ((size_t)1 << 18) /* steps between two looks at the cancel token: some milliseconds */
 
 struct sort_key {
     struct array_view view;
@@ -23,10 +25,24 @@ struct keyed_row {
 struct sorter {
     const struct sort_key *keys;
     size_t n_keys;
-    size_t first;           /* compare_rows begins with this key */
-    struct keyed_row *rows; /* n, and as many behind them to sort into */
-    uint64_t *scratch;      /* 2 * n */
+    size_t first;            /* compare_rows begins with this key */
+    struct keyed_row *rows;  /* n, and as many behind them to sort into */
+    uint64_t *scratch;       /* 2 * n */
+    const struct call *call; /* or NULL */
+    size_t steps;            /* since the last look at it */
+    pennon_status status;    /* not OK: it was cancelled, and what is sorted does not matter */
+    pennon_error *err;
 };
+
+/* Count steps, and look at the call now and then; false = stop. */
+static bool go_on(struct sorter *s, size_t steps)
+{
+    s->steps += steps;
+    if (s->steps < CHECK_ROWS || s->call == NULL) return s->status == PENNON_OK;
+    s->steps = 0;
+    if (s->status == PENNON_OK) s->status = call_check(s->call, s->err);
+    return s->status == PENNON_OK;
+}
 
 static int compare_rows(const struct sorter *s, uint64_t i, uint64_t j)
 {
@@ -57,9 +73,10 @@ static void sort_run(const struct sorter *s, uint64_t *rows, size_t n)
     }
 }
 
-static void merge_runs(const struct sorter *s, const uint64_t *a, size_t n_a, const uint64_t *b, size_t n_b, uint64_t *to)
+static void merge_runs(struct sorter *s, const uint64_t *a, size_t n_a, const uint64_t *b, size_t n_b, uint64_t *to)
 {
-    while (n_a > 0 && n_b > 0) {
+    /* A comparison takes the time of several steps of the other sorts. */
+    while (n_a > 0 && n_b > 0 && go_on(s, 8)) {
         /* The left one wins a tie: stable. */
         if (compare_rows(s, *a, *b) <= 0) {
             *to++ = *a++;
@@ -73,12 +90,13 @@ static void merge_runs(const struct sorter *s, const uint64_t *a, size_t n_a, co
     memcpy(to + n_a, b, n_b * sizeof *b);
 }
 
-static void merge_sort(const struct sorter *s, uint64_t *rows, uint64_t *scratch, size_t n)
+static void merge_sort(struct sorter *s, uint64_t *rows, uint64_t *scratch, size_t n)
 {
     uint64_t *from = rows;
     uint64_t *to = scratch;
-    for (size_t i = 0; i < n; i += INSERTION_RUN) sort_run(s, rows + i, n - i < INSERTION_RUN ? n - i : INSERTION_RUN);
-    for (size_t width = INSERTION_RUN; width < n; width *= 2) {
+    for (size_t i = 0; i < n && go_on(s, 8 * INSERTION_RUN); i += INSERTION_RUN)
+        sort_run(s, rows + i, n - i < INSERTION_RUN ? n - i : INSERTION_RUN);
+    for (size_t width = INSERTION_RUN; width < n && s->status == PENNON_OK; width *= 2) {
         for (size_t i = 0; i < n; i += 2 * width) {
             size_t n_a = n - i < width ? n - i : width;
             size_t n_b = n - i - n_a < width ? n - i - n_a : width;
@@ -133,20 +151,28 @@ static uint64_t word_of(const struct array_view *v, int64_t i)
 }
 
 /* Least significant byte first; bytes that are the same in all words are skipped. `to` is n rows of scratch. */
-static void radix_sort(struct keyed_row *rows, struct keyed_row *to, size_t n)
+static void radix_sort(struct sorter *s, struct keyed_row *rows, struct keyed_row *to, size_t n)
 {
     struct keyed_row *from = rows;
     for (unsigned shift = 0; shift < 64; shift += 8) {
         size_t at[256] = {0};
         size_t sum = 0;
-        for (size_t i = 0; i < n; i++) at[from[i].word >> shift & 255]++;
+        for (size_t i = 0; i < n && go_on(s, CHECK_ROWS); i += CHECK_ROWS) {
+            const size_t end = n - i < CHECK_ROWS ? n : i + CHECK_ROWS;
+            for (size_t k = i; k < end; k++) at[from[k].word >> shift & 255]++;
+        }
+        if (s->status != PENNON_OK) return;
         if (at[from[0].word >> shift & 255] == n) continue;
         for (size_t b = 0; b < 256; b++) {
             size_t count = at[b];
             at[b] = sum;
             sum += count;
         }
-        for (size_t i = 0; i < n; i++) to[at[from[i].word >> shift & 255]++] = from[i];
+        for (size_t i = 0; i < n && go_on(s, CHECK_ROWS); i += CHECK_ROWS) {
+            const size_t end = n - i < CHECK_ROWS ? n : i + CHECK_ROWS;
+            for (size_t k = i; k < end; k++) to[at[from[k].word >> shift & 255]++] = from[k];
+        }
+        if (s->status != PENNON_OK) return;
         struct keyed_row *swap = from;
         from = to;
         to = swap;
@@ -210,16 +236,16 @@ static void sort_by_key(struct sorter *s, struct keyed_row *rows, struct keyed_r
         compare_sort(s, values, n_values, k);
         return;
     }
-    for (size_t i = 0; i < n_values; i++) {
+    for (size_t i = 0; i < n_values && go_on(s, 1); i++) {
         const uint64_t word = word_of(&key->view, (int64_t)values[i].row);
         values[i].word = key->flags & ARRAY_SORT_DESCENDING ? ~word : word;
     }
     if (n_values < RADIX_ROWS) {
         insertion_sort(values, n_values);
     } else {
-        radix_sort(values, to, n_values);
+        radix_sort(s, values, to, n_values);
     }
-    for (size_t i = 0, end; i < n_values; i = end) {
+    for (size_t i = 0, end; i < n_values && go_on(s, 1); i = end) {
         for (end = i + 1; end < n_values && values[end].word == values[i].word; end++) continue;
         if (end - i < 2) continue;
         if (kind == WORD_ALL) {
@@ -231,13 +257,13 @@ static void sort_by_key(struct sorter *s, struct keyed_row *rows, struct keyed_r
 }
 
 pennon_status array_sort(const struct ArrowSchema *const *schemas, const struct ArrowArray *const *keys, const unsigned *flags,
-                         size_t n_keys, struct mem *mem, uint64_t *indices, pennon_error *err)
+                         size_t n_keys, const struct call *c, struct mem *mem, uint64_t *indices, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct arena arena;
     struct sort_key *views = NULL;
-    struct sorter s = {.n_keys = n_keys};
-    size_t n = n_keys == 0 ? 0 : (size_t)keys[0]->length;
+    struct sorter s = {.n_keys = n_keys, .call = c, .err = err};
+    size_t n = n_keys == 0 ? 0 : (size_t)keys[0]->length, bytes;
 
     arena_init(&arena, mem);
     TRY_NEW(views, mem_calloc(mem, n_keys, sizeof *views, err));
@@ -249,10 +275,14 @@ pennon_status array_sort(const struct ArrowSchema *const *schemas, const struct 
     }
     if (n == 0) goto done;
     s.keys = views;
-    TRY_NEW(s.rows, mem_calloc(mem, n, 2 * sizeof *s.rows, err));
-    TRY_NEW(s.scratch, mem_calloc(mem, n, 2 * sizeof *s.scratch, err));
-    for (size_t i = 0; i < n; i++) s.rows[i].row = i;
+    /* Not zeroed: the first touch of so many pages takes its time, which is to be in the loops that look at the call. */
+    if (size_mul_overflows(n, 2 * sizeof *s.rows, &bytes)) FAIL(PENNON_OVER_BUDGET, "sort: %zu rows", n);
+    TRY_NEW(s.rows, mem_alloc(mem, bytes, err));
+    TRY_NEW(s.scratch, mem_alloc(mem, n * 2 * sizeof *s.scratch, err));
+    for (size_t i = 0; i < n && go_on(&s, 1); i++) s.rows[i] = (struct keyed_row){0, i};
+    TRY(s.status);
     sort_by_key(&s, s.rows, s.rows + n, n, 0);
+    TRY(s.status);
     for (size_t i = 0; i < n; i++) indices[i] = s.rows[i].row;
 done:
     mem_free(mem, s.rows);

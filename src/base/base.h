@@ -9,5 +9,6 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/runtime.h"
+#include "base/value_range.h"
 
 #endif

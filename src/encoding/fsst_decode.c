@@ -20,6 +20,9 @@
  * then do the right thing without a branch on the count, which short values would mispredict each time. Every step stores
  * eight bytes and moves on by the length; what is stored too much is overwritten or lies in the slack of the buffer.
  *
+ * Many short values are decoded as one stream, whose words know nothing of values: each word keeps where its codes come to lie, as a sum and
+ * eight small differences, and the values look their ends up there.
+ *
  * Source: spec file-format 8.10. */
 #include "encoding/codec.h"
 
@@ -159,21 +162,146 @@ pennon_status fsst_decode_value(const struct fsst_decoder *d, struct bytes in, s
     return append_value(d, in, in.data + in.size, out, err);
 }
 
+/* ---- many values as a stream ---- */
+
+/* Codes that are decoded at once. */
+#define STREAM_CODES 4096u
+#define STREAM_WORDS (STREAM_CODES / WORD)
+
+struct stream {
+    uint32_t base[STREAM_WORDS + 1];   /* bytes given before the word */
+    uint64_t above[STREAM_WORDS + 1];  /* byte i: what codes 0..i-1 of the word gave */
+    uint8_t literal[STREAM_WORDS + 1]; /* bit i: byte i of the word belongs to the escape before it */
+};
+
+/* A word with escapes: byte by byte. NULL: a code has no meaning. */
+static uint8_t *odd_word(const struct fsst_decoder *d, uint64_t word, unsigned n, bool *escaped, struct stream *s, size_t w,
+                         uint8_t *to)
+{
+    const uint8_t *const start = to;
+    for (unsigned i = 0; i < n; i++) {
+        const unsigned code = (unsigned)(word >> (8 * i)) & 0xFF;
+        s->above[w] |= (uint64_t)(to - start) << (8 * i);
+        if (*escaped) {
+            s->literal[w] = (uint8_t)(s->literal[w] | 1u << i);
+            *to++ = (uint8_t)code;
+            *escaped = false;
+        } else if (code == ESCAPE) {
+            *escaped = true;
+        } else {
+            if (code >= d->n) return NULL;
+            to = step(d, code, to);
+        }
+    }
+    return to;
+}
+
+/* At most STREAM_CODES codes to `out`, which has room for eight times as many and a word. NULL as above. */
+static uint8_t *stream_decode(const struct fsst_decoder *d, struct bytes in, const uint8_t *readable, struct stream *s,
+                              uint8_t *out)
+{
+    uint8_t *to = out;
+    bool escaped = false;
+    size_t w = 0;
+    for (size_t at = 0; at < in.size; at += WORD, w++) {
+        const size_t left = in.size - at;
+        uint64_t word = 0;
+        if (LIKELY((size_t)(readable - (in.data + at)) >= WORD)) {
+            word = load_u64(in.data + at);
+        } else {
+            memcpy(&word, in.data + at, left < WORD ? left : WORD);
+        }
+        const uint64_t unused = left < WORD ? UINT64_MAX << (8 * left) : 0;
+        s->base[w] = (uint32_t)(to - out);
+        s->above[w] = s->literal[w] = 0;
+        if (UNLIKELY(escaped || (bytes_from(word, d->n) & ~unused) != 0)) {
+            to = odd_word(d, word, left < WORD ? (unsigned)left : WORD, &escaped, s, w, to);
+            if (!to) return NULL;
+            continue;
+        }
+        word |= unused;
+        uint64_t lengths = 0;
+        for (unsigned i = 0; i < WORD; i++) {
+            const unsigned code = (unsigned)(word >> (8 * i)) & 0xFF, length = d->lengths[code];
+            memcpy(to, &d->symbols[code], 8);
+            lengths |= (uint64_t)length << (8 * i);
+            to += length;
+        }
+        s->above[w] = lengths * UINT64_C(0x0101010101010101) << 8;
+    }
+    s->base[w] = (uint32_t)(to - out);
+    s->above[w] = s->literal[w] = 0;
+    return escaped ? NULL : to;
+}
+
+static ALWAYS_INLINE void put_offset(uint8_t *offsets, uint64_t i, unsigned width, uint64_t v)
+{
+    const uint32_t narrow = (uint32_t)v;
+    memcpy(offsets + i * width, width == 4 ? (const void *)&narrow : (const void *)&v, width);
+}
+
+/* Values from `first` on whose codes are at most STREAM_CODES together, of at most n. */
+static uint64_t values_in_stream(const struct variable_view *in, uint64_t first, uint64_t n)
+{
+    uint64_t some = n < STREAM_CODES / 4 ? n : STREAM_CODES / 4;
+    const uint64_t start = variable_offset(in, first);
+    while (some > 0 && variable_offset(in, first + some) - start > STREAM_CODES) some /= 2;
+    return some;
+}
+
+/* Values [first, first + n), which are a stream; the ends of all but the last are written. */
+static ALWAYS_INLINE pennon_status decode_stream(const struct fsst_decoder *d, const struct variable_view *in, uint64_t first,
+                                                 uint64_t n, struct stream *s, struct buf *out, unsigned width, uint8_t *offsets,
+                                                 pennon_error *err)
+{
+    const uint64_t start = variable_offset(in, first);
+    const struct bytes codes = bytes_of(in->base.data + start, (size_t)(variable_offset(in, first + n) - start));
+    ASSERT(codes.size <= STREAM_CODES && out->cap - out->size >= codes.size * FSST_MAX_EXPANSION);
+    const uint8_t *end = stream_decode(d, codes, in->base.data + in->base.size, s, out->data + out->size);
+    CHECK_FILE_RETURN(end != NULL, "fsst values with a code past the %u symbols, or an escape at their end", d->n);
+    unsigned split = 0;
+    for (uint64_t i = 0; i < n; i++) {
+        const uint64_t at = variable_offset(in, first + i) - start, w = at / WORD;
+        const unsigned byte = (unsigned)(at % WORD);
+        split |= s->literal[w] >> byte & 1;
+        put_offset(offsets, i, width, out->size + s->base[w] + (s->above[w] >> (8 * byte) & 0xFF));
+    }
+    CHECK_FILE_RETURN(split == 0, "fsst value ends in an escape");
+    out->size = (size_t)(end - out->data);
+    return PENNON_OK;
+}
+
+/* ---- one by one, or as streams ---- */
+
 /* `width` is a constant in each caller. */
 static ALWAYS_INLINE pennon_status decode_values(const struct fsst_decoder *d, const struct variable_view *in, uint64_t first,
                                                  uint64_t n, struct buf *out, unsigned width, uint8_t *offsets, pennon_error *err)
 {
+    struct stream s;
     const uint64_t most = width == 4 ? INT32_MAX : INT64_MAX;
     const uint8_t *readable = in->base.data + in->base.size;
-    for (uint64_t i = 0; i <= n; i++) {
+    for (uint64_t i = 0; i < n;) {
+        uint64_t some = d->stored ? 0 : values_in_stream(in, first + i, n - i);
+        const size_t room = STREAM_CODES * FSST_MAX_EXPANSION;
+        if (some > 1 && out->cap - out->size < room) {
+            if (room > out->max - out->size)
+                some = 0;
+            else
+                TRY_RETURN(buf_grow(out, room, err));
+        }
+        if (some > 1) {
+            TRY_RETURN(decode_stream(d, in, first + i, some, &s, out, width, offsets + i * width, err));
+            i += some;
+        } else {
+            put_offset(offsets, i, width, out->size);
+            TRY_RETURN(append_value(d, variable_value(in, first + i), readable, out, err));
+            i++;
+        }
         if (UNLIKELY(out->size > most)) {
             return error_set(err, PENNON_OVER_BUDGET, "%zu bytes of values do not fit %u bit offsets", out->size, width * 8);
         }
-        const uint32_t v32 = (uint32_t)out->size;
-        const uint64_t v64 = out->size;
-        memcpy(offsets + i * width, width == 4 ? (const void *)&v32 : (const void *)&v64, width);
-        if (i < n) TRY_RETURN(append_value(d, variable_value(in, first + i), readable, out, err));
     }
+    put_offset(offsets, n, width, out->size);
     return PENNON_OK;
 }
 

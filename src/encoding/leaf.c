@@ -201,6 +201,16 @@ pennon_status leaf_append_fsst(struct leaf_out *o, const struct fsst_decoder *d,
     return PENNON_OK;
 }
 
+pennon_status leaf_append_fsst_value(struct leaf_out *o, const struct fsst_decoder *d, struct bytes codes, pennon_error *err)
+{
+    ASSERT(o->type->kind == LEAF_VARIABLE);
+    TRY_RETURN(fsst_decode_value(d, codes, &o->data, err));
+    if (!o->type->large && o->data.size > (size_t)INT32_MAX) return overflow(err);
+    TRY_RETURN(repeat_end(o, 1, err));
+    o->n++;
+    return PENNON_OK;
+}
+
 pennon_status leaf_append_text(struct leaf_out *o, struct bytes value, pennon_error *err)
 {
     ASSERT(o->type->kind == LEAF_VARIABLE);

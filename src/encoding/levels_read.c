@@ -126,45 +126,77 @@ struct list_stage {
     uint16_t outer_visible; /* highest level that still is a list of this layer, or null above it up to the next list */
 };
 
+/* Every list of the layer is there, and none is empty: it ends where the next one starts. Without a branch a position, since where lists
+ * start is as good as random. The ends are end[1] and on; gives their number. */
+static uint64_t ends_of_starts(uint16_t *rep, uint64_t n, uint64_t items, uint64_t *end)
+{
+    uint64_t lists = 0;
+    for (uint64_t i = 0; i < n; i++) {
+        const uint16_t r = rep[i];
+        end[lists] = items + i; /* of the list before, when one starts here */
+        rep[lists] = (uint16_t)(r - 1);
+        lists += r != 0;
+    }
+    end[lists] = items + n;
+    return lists;
+}
+
+/* Lists that may be null or empty, or missing. end[0] and null[0] are for what has no list. */
+struct list_ends {
+    uint64_t kept, lists, items;
+    bool bad; /* a position continues no list */
+};
+static struct list_ends ends_of_levels(const struct list_stage *s, uint16_t *rep, uint16_t *def, uint64_t n, uint64_t items,
+                                       uint64_t *end, uint16_t *null)
+{
+    struct list_ends at = {.items = items};
+    for (uint64_t i = 0; i < n; i++) {
+        const uint16_t r = rep[i], d = def[i];
+        const bool starts = r != 0, inside = d <= s->inner_visible, list = starts && d <= s->outer_visible;
+        at.bad |= !starts && (!inside || at.lists == 0);
+        at.lists += list;
+        at.items += (!starts || list) && inside;
+        end[at.lists] = at.items;
+        null[at.lists] = list ? !inside && d != s->empty_level : null[at.lists];
+        rep[at.kept] = (uint16_t)(r - 1);
+        def[at.kept] = d;
+        at.kept += starts;
+    }
+    return at;
+}
+
 static pennon_status append_lists(struct layer_out *l, bool large, const struct list_stage *s, uint16_t *rep, uint16_t *def,
                                   uint64_t *n, struct mem *mem, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
-    uint64_t kept = 0, lists = 0, items = l->items, count = *n;
-    struct buf ends;
-    buf_init(&ends, mem, BUF_NO_LIMIT);
-    uint64_t starts = 0;
-    for (uint64_t i = 0; i < count; i++) starts += rep[i] != 0;
-    TRY(buf_resize(&ends, (size_t)starts * sizeof(uint64_t), err));
-    uint64_t *end = (uint64_t *)(void *)ends.data;
-    TRY(grow_validity(l, starts, err));
-    for (uint64_t i = 0; i < count; i++) {
-        uint16_t d = def ? def[i] : 0;
-        if (rep[i] == 0) {
-            CHECK_FILE(kept > 0 && d <= s->inner_visible, "levels: position %" PRIu64 " continues no list", i);
-            CHECK_FILE(lists > 0, "levels: position %" PRIu64 " continues no list", i);
-            end[lists - 1] = ++items;
-            continue;
-        }
-        if (d <= s->outer_visible) {
-            bool empty = d > s->inner_visible && d == s->empty_level;
-            bool null = d > s->inner_visible && !empty;
-            if (!null) bit_set(l->validity.data, l->length + lists);
-            l->nulls += null;
-            items += !null && !empty;
-            end[lists++] = items;
-        }
-        rep[kept] = (uint16_t)(rep[i] - 1);
-        if (def) def[kept] = d;
-        kept++;
+    uint64_t starts = 0, *end;
+    uint16_t *null = NULL;
+    for (uint64_t i = 0; i < *n; i++) starts += rep[i] != 0;
+    TRY_NEW(end, mem_alloc(mem, (size_t)(starts + 1) * sizeof *end, err));
+    if (!def) {
+        CHECK_FILE(rep[0] != 0, "levels: position 0 continues no list");
+        const uint64_t lists = ends_of_starts(rep, *n, l->items, end);
+        ASSERT(lists == starts);
+        l->items += *n;
+        TRY(layer_append_ends(l, large, end + 1, lists, err));
+        TRY(layer_append_run(l, lists, true, err));
+        *n = lists;
+        goto done;
     }
-    TRY(layer_append_ends(l, large, end, lists, err));
-    l->length += lists;
-    l->validity.size = (size_t)bitmap_bytes(l->length);
-    l->items = items;
-    *n = kept;
+    TRY_NEW(null, mem_calloc(mem, (size_t)starts + 1, sizeof *null, err));
+    const struct list_ends at = ends_of_levels(s, rep, def, *n, l->items, end, null);
+    CHECK_FILE(!at.bad, "levels: a position continues no list");
+    ASSERT(at.kept == starts && at.lists <= starts);
+    TRY(layer_append_ends(l, large, end + 1, at.lists, err));
+    TRY(grow_validity(l, at.lists, err));
+    bits_from_levels(l->validity.data, l->length, null + 1, 0, at.lists);
+    l->nulls += at.lists - bits_count(l->validity.data, l->length, at.lists);
+    l->length += at.lists;
+    l->items = at.items;
+    *n = at.kept;
 done:
-    buf_free(&ends);
+    mem_free(mem, end);
+    mem_free(mem, null);
     return st;
 }
 

@@ -118,7 +118,9 @@ pennon_status leaf_append_bits(struct leaf_out *o, const uint8_t *bits, uint64_t
 pennon_status leaf_append_variable(struct leaf_out *o, const struct variable_view *v, uint64_t first, uint64_t n,
                                    pennon_error *err) CHECKED;
 pennon_status leaf_append_fsst(struct leaf_out *o, const struct fsst_decoder *d, const struct variable_view *v, uint64_t first,
-                               uint64_t n, pennon_error *err) CHECKED;                             /* FSST codes */
+                               uint64_t n, pennon_error *err) CHECKED; /* FSST codes */
+pennon_status leaf_append_fsst_value(struct leaf_out *o, const struct fsst_decoder *d, struct bytes codes,
+                                     pennon_error *err) CHECKED;                                   /* one value */
 pennon_status leaf_append_text(struct leaf_out *o, struct bytes value, pennon_error *err) CHECKED; /* one variable value */
 /* Repeat value `i` of `from` (same type) n times; gather values by index. */
 pennon_status leaf_append_repeat(struct leaf_out *o, const struct leaf_out *from, uint64_t i, uint64_t n,

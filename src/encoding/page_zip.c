@@ -113,6 +113,10 @@ pennon_status zip_plan(const struct page *p, struct page_plan *plan, pennon_erro
 
 /* ---- decoding ---- */
 
+/* After so many rows the size of the rest is guessed. */
+#define EXPECT_FIRST 32u
+#define EXPECT_AGAIN 1024u
+
 struct zip_decoder {
     const struct page *page;
     const struct call *call; /* NULL = nobody stops it */
@@ -206,9 +210,25 @@ static bool is_flat(const struct page *p)
            p->kinds.max_visible == p->kinds.max_def && p->zip.value_size == leaf_items(p->type) * p->type->width;
 }
 
+/* Room for all variable values of the range, going by those that came of its first bytes: growing step by step would copy them. Nothing is lost when
+ * there is no memory for a guess. */
+static void expect_text(struct zip_decoder *d, const uint8_t *start, size_t had)
+{
+    struct buf *data = &d->out->data;
+    if (d->out->type->kind != LEAF_VARIABLE || d->at == start || data->size == had) return;
+    const double each = (double)(data->size - had) / (double)(d->at - start);
+    const double more = each * (double)(d->end - d->at) * 1.03;
+    if (more > (double)(INT32_MAX / 2)) return;
+    pennon_error ignored;
+    pennon_error_init(&ignored);
+    if (buf_reserve(data, data->size + (size_t)more, &ignored) != PENNON_OK) pennon_error_clear(&ignored);
+}
+
 static pennon_status decode_range(struct zip_decoder *d, uint64_t rows)
 {
     pennon_error *err = d->err;
+    const uint8_t *const start = d->at;
+    const size_t had = d->out->data.size;
     if (is_flat(d->page)) {
         const uint64_t before = d->out->n;
         for (uint32_t i = 0; i < d->out->type->n_dims; i++) TRY_RETURN(leaf_append_item_validity(d->out, i, NULL, 0, rows, err));
@@ -221,6 +241,7 @@ static pennon_status decode_range(struct zip_decoder *d, uint64_t rows)
         while (starts < rows) {
             if (d->call && starts % CHECK_ROWS == 0) TRY_RETURN(call_check(d->call, err));
             TRY_RETURN(decode_position(d, &starts));
+            if (starts == EXPECT_FIRST || starts == EXPECT_AGAIN) expect_text(d, start, had);
         }
         CHECK_FILE_RETURN(d->at == d->end, "%td bytes too many in %" PRIu64 " full-zip rows", d->end - d->at, rows);
         return PENNON_OK;

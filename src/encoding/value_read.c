@@ -620,14 +620,10 @@ pennon_status value_zip_decode(const struct value_codec *c, struct bytes in, str
         return out->type->n_dims ? append_null_items(out, 0, none, 0, 1, err) : leaf_append_zero(out, 1, err);
     }
     case VALUE_VARIABLE: return leaf_append_text(out, in, err);
-    case VALUE_FSST:
+    case VALUE_FSST: return leaf_append_fsst_value(out, c->fsst, in, err);
     case VALUE_GENERAL:
         s->plain.size = 0;
-        if (c->kind == VALUE_FSST) {
-            TRY_RETURN(fsst_decode_value(c->fsst, in, &s->plain, err));
-        } else {
-            TRY_RETURN(general_decode(c->scheme, in, PLAIN_MAX, &s->plain, err));
-        }
+        TRY_RETURN(general_decode(c->scheme, in, PLAIN_MAX, &s->plain, err));
         return leaf_append_text(out, bytes_of(s->plain.data, s->plain.size), err);
     case VALUE_VARIABLE_PACKED: return zip_packed(c, in, s, out, err);
     default: return error_set(err, PENNON_CORRUPT, "an encoding that full-zip rows do not have");

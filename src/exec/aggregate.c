@@ -1,14 +1,11 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /* Aggregates over a stream, by group.
  *
- * The key of a row is its group columns as bytes: per column a byte that says null or not, fixed values as they are, variable
- * ones behind their length, nested ones item by item. A hash table maps keys to group numbers; rows that open a group are kept as they came, so that
- * the group columns of the result need no decoding. Every aggregate then runs over the batch with the group numbers, a loop a type.
- * Source: spec expressions 12. */
+ * Each group column numbers its values, and pairs of numbers are numbered again until a row has one (numbering.h). Rows that open a group are kept
+ * as they came, so that the group columns of the result need no decoding. Every aggregate then runs over the batch with the group numbers, a loop a
+ * type. Source: spec expressions 12. */
+#include "exec/numbering.h"
 #include "exec/operators.h"
-
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
 /* How an aggregate is computed. */
 enum cell_kind {
@@ -53,13 +50,8 @@ struct aggregating {
     size_t n_runs;
     /* groups */
     uint64_t n_keys;
-    uint64_t *slots; /* hash table of group number + 1; a power of two */
-    size_t n_slots;
-    uint64_t *hashes; /* of each group */
-    size_t cap_hashes;
-    uint64_t *key_ends; /* keys.data[key_ends[g - 1] .. key_ends[g]) */
-    size_t cap_ends;
-    struct buf keys;
+    struct numbering *columns; /* of each group column */
+    struct numbering *pairs;   /* of each but the first: with what stands before it */
     struct ArrowArray *opened; /* rows that opened groups, group columns only */
     size_t n_opened, cap_opened;
     struct ArrowSchema group_schema; /* struct of the group columns */
@@ -67,94 +59,6 @@ struct aggregating {
 };
 
 /* ---- keys ---- */
-
-static pennon_status put_key(const struct array_view *v, int64_t i, struct buf *out, pennon_error *err);
-
-static pennon_status put_fixed(const struct array_view *v, int64_t i, struct buf *out, pennon_error *err)
-{
-    if (v->type.id == ARROW_DICTIONARY) return put_key(&v->children[0], array_view_int(v, i), out, err);
-    return buf_append(out, array_view_fixed(v, i), arrow_type_width(&v->type), err);
-}
-
-static pennon_status put_variable(const struct array_view *v, int64_t i, struct buf *out, pennon_error *err)
-{
-    const struct bytes b = array_view_bytes(v, i);
-    const uint64_t size = b.size;
-    TRY_RETURN(buf_append(out, &size, sizeof size, err));
-    return buf_append(out, b.data, b.size, err);
-}
-
-/* Recursion as deep as the schema, which is bounded. */
-static pennon_status put_key(const struct array_view *v, int64_t i, struct buf *out, pennon_error *err)
-{
-    const bool null = array_view_is_null(v, i);
-    TRY_RETURN(buf_append_byte(out, null, err));
-    if (null) return PENNON_OK;
-    switch (v->type.layout) {
-    case LAYOUT_BITS: return buf_append_byte(out, array_view_bool(v, i), err);
-    case LAYOUT_FIXED: return put_fixed(v, i, out, err);
-    case LAYOUT_VAR32:
-    case LAYOUT_VAR64:
-    case LAYOUT_VIEW: return put_variable(v, i, out, err);
-    case LAYOUT_STRUCT:
-        for (int64_t c = 0; c < v->array->n_children; c++) TRY_RETURN(put_key(&v->children[c], i, out, err));
-        return PENNON_OK;
-    default: break;
-    }
-    int64_t start = 0, n = 0;
-    array_view_list(v, i, &start, &n);
-    TRY_RETURN(buf_append(out, &n, sizeof n, err));
-    for (int64_t k = 0; k < n; k++) TRY_RETURN(put_key(&v->children[0], start + k, out, err));
-    return PENNON_OK;
-}
-
-static struct bytes key_of(const struct aggregating *a, uint64_t group)
-{
-    const uint64_t start = group == 0 ? 0 : a->key_ends[group - 1];
-    return bytes_of(a->keys.data + start, (size_t)(a->key_ends[group] - start));
-}
-
-static pennon_status grow_table(struct aggregating *a, pennon_error *err)
-{
-    const size_t n = a->n_slots ? a->n_slots * 2 : 1024;
-    uint64_t *slots = mem_calloc(a->call.mem, n, sizeof *slots, err);
-    if (!slots) return err->code;
-    for (uint64_t g = 0; g < a->n_keys; g++) {
-        size_t at = (size_t)a->hashes[g] & (n - 1);
-        while (slots[at]) at = (at + 1) & (n - 1);
-        slots[at] = g + 1;
-    }
-    mem_free(a->call.mem, a->slots);
-    a->slots = slots;
-    a->n_slots = n;
-    return PENNON_OK;
-}
-
-static pennon_status add_group(struct aggregating *a, struct bytes key, uint64_t hash, size_t slot, pennon_error *err)
-{
-    struct mem *m = a->call.mem;
-    TRY_RETURN(mem_grow(m, &a->hashes, &a->cap_hashes, (size_t)a->n_keys, sizeof *a->hashes, SIZE_MAX / 64, err));
-    TRY_RETURN(mem_grow(m, &a->key_ends, &a->cap_ends, (size_t)a->n_keys, sizeof *a->key_ends, SIZE_MAX / 64, err));
-    TRY_RETURN(buf_append(&a->keys, key.data, key.size, err));
-    a->hashes[a->n_keys] = hash;
-    a->key_ends[a->n_keys] = a->keys.size;
-    a->slots[slot] = ++a->n_keys;
-    return PENNON_OK;
-}
-
-/* Group number of a key; a new one when it has not been seen. */
-static pennon_status find_group(struct aggregating *a, struct bytes key, uint64_t *group, pennon_error *err)
-{
-    if (a->n_keys * 2 >= a->n_slots) TRY_RETURN(grow_table(a, err));
-    const uint64_t hash = XXH3_64bits(key.data, key.size);
-    size_t at = (size_t)hash & (a->n_slots - 1);
-    for (; a->slots[at]; at = (at + 1) & (a->n_slots - 1)) {
-        *group = a->slots[at] - 1;
-        if (a->hashes[*group] == hash && bytes_equal(key_of(a, *group), key)) return PENNON_OK;
-    }
-    *group = a->n_keys;
-    return add_group(a, key, hash, at, err);
-}
 
 /* Keep the rows of the batch that opened groups: bits set in `opened`. */
 static pennon_status keep_opened(struct aggregating *a, struct ArrowArray *batch, const uint8_t *opened, struct arena *arena,
@@ -173,33 +77,33 @@ static pennon_status keep_opened(struct aggregating *a, struct ArrowArray *batch
 }
 
 /* Group number of every row. */
-static pennon_status number_rows(struct aggregating *a, struct ArrowArray *batch, struct arena *arena, uint64_t **out,
+static pennon_status number_rows(struct aggregating *a, struct ArrowArray *batch, struct arena *arena, uint32_t **out,
                                  pennon_error *err)
 {
-    pennon_status st = PENNON_OK;
-    struct buf key;
-    struct array_view *views;
-    uint8_t *opened;
-    const uint64_t before = a->n_keys;
-    buf_init(&key, a->call.mem, BUF_NO_LIMIT);
-    TRY_NEW(*out, arena_calloc(arena, (size_t)batch->length + 1, sizeof **out, err));
-    TRY_NEW(views, arena_calloc(arena, a->n_groups + 1, sizeof *views, err));
-    TRY_NEW(opened, arena_calloc(arena, (size_t)bitmap_bytes((uint64_t)batch->length) + 1, 1, err));
+    uint32_t *numbers, *more = NULL;
+    const size_t rows = (size_t)batch->length;
+    numbers = arena_calloc(arena, rows + 1, sizeof *numbers, err);
+    if (!numbers) return err->code;
+    if (a->n_groups > 1 && !(more = arena_calloc(arena, rows + 1, sizeof *more, err))) return err->code;
     for (size_t k = 0; k < a->n_groups; k++) {
-        TRY(array_view_deep(&views[k], a->input.children[a->groups[k]], batch->children[a->groups[k]], arena, err));
+        struct array_view v;
+        TRY_RETURN(array_view_deep(&v, a->input.children[a->groups[k]], batch->children[a->groups[k]], arena, err));
+        array_view_cut(&v, 0, batch->length); /* columns may be longer than their record */
+        TRY_RETURN(numbering_rows(&a->columns[k], &a->call, &v, k ? more : numbers, err));
+        if (k) TRY_RETURN(numbering_pairs(&a->pairs[k], &a->call, numbers, more, batch->length, numbers, err));
     }
-    for (int64_t i = 0; i < batch->length; i++) {
-        const uint64_t groups = a->n_keys;
-        key.size = 0;
-        for (size_t k = 0; k < a->n_groups; k++) TRY(put_key(&views[k], i, &key, err));
-        TRY(find_group(a, bytes_of(key.data, key.size), &(*out)[i], err));
-        if (a->n_keys > groups) bitmap_fill(opened, (uint64_t)i, 1, true);
-        if (i % 65536 == 65535) TRY(call_check(&a->call, err));
+    *out = numbers;
+    const uint64_t n = a->n_groups > 1 ? a->pairs[a->n_groups - 1].n : a->columns[0].n;
+    if (n == a->n_keys) return PENNON_OK;
+    uint8_t *opened = arena_calloc(arena, (size_t)bitmap_bytes((uint64_t)rows) + 1, 1, err);
+    if (!opened) return err->code;
+    for (size_t i = 0; i < rows && a->n_keys < n; i++) {
+        if (numbers[i] != a->n_keys) continue;
+        bit_set(opened, i);
+        a->n_keys++;
     }
-    if (a->n_keys > before) TRY(keep_opened(a, batch, opened, arena, err));
-done:
-    buf_free(&key);
-    return st;
+    ASSERT(a->n_keys == n);
+    return keep_opened(a, batch, opened, arena, err);
 }
 
 /* ---- accumulating ---- */
@@ -328,7 +232,51 @@ static bool add_column(const struct running *r, const struct array_view *v, stru
     return true;
 }
 
-static pennon_status run_aggregate(struct aggregating *a, struct running *r, const struct ArrowArray *batch, const uint64_t *groups,
+/* Rows of a type that is added as TO, each to the cell of its group. */
+#define ADD_GROUPED(NAME, T, TO, MEMBER)                                                     \
+    static void NAME(const struct array_view *v, const uint32_t *groups, struct cell *cells) \
+    {                                                                                        \
+        const uint8_t *at = v->data + (size_t)v->offset * sizeof(T);                         \
+        const bool nulls = v->validity && v->null_count;                                     \
+        for (int64_t i = 0; i < v->length; i++) {                                            \
+            T x;                                                                             \
+            if (nulls && !bit_get(v->validity, (uint64_t)(v->offset + i))) continue;         \
+            memcpy(&x, at + (size_t)i * sizeof x, sizeof x);                                 \
+            struct cell *cell = &cells[groups[i]];                                           \
+            cell->MEMBER = (__typeof__(cell->MEMBER))((TO)cell->MEMBER + (TO)x);             \
+            cell->count++;                                                                   \
+        }                                                                                    \
+    }
+ADD_GROUPED(add_i32, int32_t, uint64_t, integer)
+ADD_GROUPED(add_i64, int64_t, uint64_t, integer)
+ADD_GROUPED(add_u32, uint32_t, uint64_t, integer)
+ADD_GROUPED(add_f32, float, double, real)
+ADD_GROUPED(add_f64, double, double, real)
+ADD_GROUPED(average_i32, int32_t, double, real)
+ADD_GROUPED(average_i64, int64_t, double, real)
+
+/* The loop of a common sum, or NULL. */
+typedef void (*add_grouped_fn)(const struct array_view *, const uint32_t *, struct cell *);
+static add_grouped_fn grouped_sum(const struct running *r)
+{
+    if (r->cell != CELL_SUM_INT && r->cell != CELL_SUM_FLOAT) return NULL;
+    const bool real = r->cell == CELL_SUM_FLOAT;
+    switch (r->type.id) {
+    case ARROW_INT32: return real ? average_i32 : add_i32;
+    case ARROW_INT64: return real ? average_i64 : add_i64;
+    case ARROW_UINT32: return real ? NULL : add_u32;
+    case ARROW_FLOAT32: return add_f32;
+    case ARROW_FLOAT64: return add_f64;
+    default: return NULL;
+    }
+}
+
+static void count_grouped(const struct array_view *v, const uint32_t *groups, struct cell *cells)
+{
+    for (int64_t i = 0; i < v->length; i++) cells[groups[i]].count += !array_view_is_null(v, i);
+}
+
+static pennon_status run_aggregate(struct aggregating *a, struct running *r, const struct ArrowArray *batch, const uint32_t *groups,
                                    struct arena *arena, pennon_error *err)
 {
     if (a->n_keys)
@@ -340,7 +288,17 @@ static pennon_status run_aggregate(struct aggregating *a, struct running *r, con
     }
     struct array_view v;
     TRY_RETURN(array_view_deep(&v, a->input.children[r->column], batch->children[r->column], arena, err));
+    array_view_cut(&v, 0, batch->length);
     if (!groups && add_column(r, &v, &r->cells[0])) return PENNON_OK;
+    const add_grouped_fn add = groups ? grouped_sum(r) : NULL;
+    if (add) {
+        add(&v, groups, r->cells);
+        return PENNON_OK;
+    }
+    if (groups && r->cell == CELL_COUNT) {
+        count_grouped(&v, groups, r->cells);
+        return PENNON_OK;
+    }
     for (int64_t i = 0; i < batch->length; i++) {
         if (i % 65536 == 65535) TRY_RETURN(call_check(&a->call, err));
         if (array_view_is_null(&v, i)) continue;
@@ -353,7 +311,7 @@ static pennon_status add_batch(struct aggregating *a, struct ArrowArray *batch, 
 {
     pennon_status st = PENNON_OK;
     struct arena arena;
-    uint64_t *groups = NULL;
+    uint32_t *groups = NULL;
     arena_init(&arena, a->call.mem);
     if (a->n_groups) TRY(number_rows(a, batch, &arena, &groups, err));
     for (size_t i = 0; i < a->n_runs; i++) TRY(run_aggregate(a, &a->runs[i], batch, groups, &arena, err));
@@ -507,10 +465,12 @@ static void aggregate_free(void *ctx)
     mem_free(m, a->opened);
     mem_free(m, a->runs);
     mem_free(m, a->groups);
-    mem_free(m, a->slots);
-    mem_free(m, a->hashes);
-    mem_free(m, a->key_ends);
-    buf_free(&a->keys);
+    for (size_t k = 0; a->columns && a->pairs && k < a->n_groups; k++) {
+        numbering_free(&a->columns[k]);
+        numbering_free(&a->pairs[k]);
+    }
+    mem_free(m, a->columns);
+    mem_free(m, a->pairs);
     arrow_schema_release(&a->input);
     arrow_schema_release(&a->result);
     arrow_schema_release(&a->group_schema);
@@ -617,6 +577,8 @@ static pennon_status plan_groups(struct aggregating *a, const uint32_t *groups, 
         if (!sort_possible(column)) return refuse_type("a group", column, a->call.mem, err);
         TRY_RETURN(arrow_schema_copy(column, a->call.mem, a->group_schema.children[k], err));
         TRY_RETURN(arrow_schema_copy(column, a->call.mem, a->result.children[k], err));
+        numbering_init(&a->columns[k], column, a->call.mem);
+        numbering_init_pairs(&a->pairs[k], a->call.mem);
     }
     return PENNON_OK;
 }
@@ -629,11 +591,12 @@ pennon_status aggregate_open(const struct call *c, struct ArrowArrayStream *in, 
     struct aggregating *a;
     TRY_NEW(a, mem_calloc(c->mem, 1, sizeof *a, err));
     call_copy(&a->call, c);
-    buf_init(&a->keys, a->call.mem, BUF_NO_LIMIT);
     stream_move(in, &a->in);
     a->n_groups = n_groups;
     a->n_runs = n;
     TRY_NEW(a->groups, mem_calloc(a->call.mem, n_groups + 1, sizeof *a->groups, err));
+    TRY_NEW(a->columns, mem_calloc(a->call.mem, n_groups + 1, sizeof *a->columns, err));
+    TRY_NEW(a->pairs, mem_calloc(a->call.mem, n_groups + 1, sizeof *a->pairs, err));
     TRY_NEW(a->runs, mem_calloc(a->call.mem, n + 1, sizeof *a->runs, err));
     TRY(stream_schema(&a->in, &a->input, err));
     TRY(arrow_schema_new(&a->result, "+s", "", 0, n_groups + n, a->call.mem, err));

@@ -104,6 +104,7 @@ struct scan_spec {
     uint64_t batch_rows;  /* at most */
     uint64_t batch_bytes; /* fewer rows are read at once where they are larger than this, about; UINT64_MAX = never */
     uint32_t readahead;
+    bool unordered;                          /* what is read first is given first; else the order of the fragments */
     const struct fragment *const *fragments; /* copied */
     size_t n_fragments;
     struct scan_counters *counters; /* borrowed, must outlive the stream; NULL = nobody counts */

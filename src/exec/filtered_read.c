@@ -19,9 +19,12 @@ struct work {
     const struct stretch *at;
     struct scan_counters *counters;
     struct call first, late; /* the call with its counters */
-    uint8_t *bits;           /* of the rows of `batch` before the cut */
-    int64_t n;               /* rows of it */
-    uint64_t count;          /* bits set */
+    struct row_range *rows;  /* what is read: ascending, apart */
+    size_t n_rows;
+    uint64_t span;  /* rows in them, deleted ones too */
+    uint8_t *bits;  /* of the rows of `batch` before the cut */
+    int64_t n;      /* rows of it */
+    uint64_t count; /* bits set */
 };
 
 void piece_free(const struct call *c, struct piece *p)
@@ -104,29 +107,57 @@ static uint64_t next_set(const uint8_t *bits, uint64_t i, uint64_t n)
     return n;
 }
 
+/* Nothing was deleted: the bits are those of the rows one by one. */
+static size_t offsets_of_all(const struct work *w, uint32_t *out)
+{
+    const uint64_t n = (uint64_t)w->n;
+    uint64_t before = 0; /* rows in the ranges before r */
+    size_t k = 0, r = 0;
+    for (uint64_t i = next_set(w->bits, 0, n); i < n; i = next_set(w->bits, i + 1, n)) {
+        while (i - before >= w->rows[r].end - w->rows[r].start) {
+            before += w->rows[r].end - w->rows[r].start;
+            r++;
+            ASSERT(r < w->n_rows);
+        }
+        out[k++] = (uint32_t)(w->rows[r].start + (i - before));
+    }
+    return k;
+}
+
+/* Rows of one range, of which `number` live ones were read before; `live` holds its bits, zero. */
+static size_t offsets_of_live(const struct work *w, const struct deletion_vector *dv, struct row_range rows, uint64_t *number,
+                              uint8_t *live, uint32_t *out)
+{
+    const uint64_t span = rows.end - rows.start;
+    size_t k = 0;
+    (void)deletion_vector_live_bits(dv, rows.start, rows.end, live);
+    for (uint64_t i = next_set(live, 0, span); i < span; i = next_set(live, i + 1, span)) {
+        if (bit_get(w->bits, *number)) out[k++] = (uint32_t)(rows.start + i);
+        (*number)++;
+    }
+    return k;
+}
+
 /* Physical offsets of the rows that pass; `out` has w->count. Bit k belongs to the k-th row that was read. */
 static pennon_status passed_offsets(struct work *w, uint32_t *out, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
-    const struct row_range rows = w->at->rows;
-    const uint64_t span = rows.end - rows.start, n = (uint64_t)w->n;
     uint8_t *live = NULL;
     size_t k = 0;
+    uint64_t number = 0, longest = 0;
     struct deletion_vector *dv = NULL;
     if (!w->p->with_deleted) TRY(fragment_deletions(w->c, w->s, w->at->fragment, &dv, err));
-    if (!dv || n == span) {
-        ASSERT(n == span);
-        for (uint64_t i = next_set(w->bits, 0, n); i < n; i = next_set(w->bits, i + 1, n)) out[k++] = (uint32_t)(rows.start + i);
+    if (!dv || (uint64_t)w->n == w->span) {
+        ASSERT((uint64_t)w->n == w->span);
+        k = offsets_of_all(w, out);
     } else {
-        TRY_NEW(live, mem_calloc(w->c->mem, (size_t)bitmap_bytes(span), 1, err));
-        const uint64_t there = deletion_vector_live_bits(dv, rows.start, rows.end, live);
-        ASSERT(there == n);
-        UNUSED(there);
-        uint64_t number = 0; /* of the live row at i */
-        for (uint64_t i = next_set(live, 0, span); i < span; i = next_set(live, i + 1, span)) {
-            if (bit_get(w->bits, number)) out[k++] = (uint32_t)(rows.start + i);
-            number++;
+        for (size_t i = 0; i < w->n_rows; i++) longest = max_u64(longest, w->rows[i].end - w->rows[i].start);
+        TRY_NEW(live, mem_alloc(w->c->mem, (size_t)bitmap_bytes(longest), err));
+        for (size_t i = 0; i < w->n_rows; i++) {
+            memset(live, 0, (size_t)bitmap_bytes(w->rows[i].end - w->rows[i].start));
+            k += offsets_of_live(w, dv, w->rows[i], &number, live, out + k);
         }
+        ASSERT(number == (uint64_t)w->n);
     }
     ASSERT(k == w->count);
 done:
@@ -182,7 +213,7 @@ static pennon_status late_whole(struct work *w, struct ArrowArray *out, pennon_e
 {
     const struct column_plan *late = w->at->split->late;
     struct ArrowArray all = {0};
-    TRY_RETURN(fragment_read(&w->late, w->fc, w->s, w->at->fragment, late, &w->at->rows, 1, w->at->first_live, &all, err));
+    TRY_RETURN(fragment_read(&w->late, w->fc, w->s, w->at->fragment, late, w->rows, w->n_rows, w->at->first_live, &all, err));
     ASSERT(all.length == w->n);
     pennon_status st = PENNON_OK;
     if (w->count == (uint64_t)w->n) {
@@ -241,7 +272,10 @@ pennon_status stretch_read(const struct call *c, struct snapshot *s, struct file
         w.first.counters = &counters->first;
         w.late.counters = &counters->late;
     }
-    TRY(fragment_read(&w.first, fc, s, at->fragment, at->split->first, &at->rows, 1, at->first_live, &batch, err));
+    TRY(row_choice_cut(at->choice, at->rows, c->mem, &w.rows, &w.n_rows, err));
+    for (size_t i = 0; i < w.n_rows; i++) w.span += w.rows[i].end - w.rows[i].start;
+    if (w.span == 0) goto done; /* half of a job that did not fit may have no rows */
+    TRY(fragment_read(&w.first, fc, s, at->fragment, at->split->first, w.rows, w.n_rows, at->first_live, &batch, err));
     w.n = batch.length;
     out->looked_at = out->passed = w.count = (uint64_t)w.n;
     out->bytes = array_bytes(&at->split->first->arrow, &batch);
@@ -263,6 +297,7 @@ done:
         atomic_fetch_add_explicit(&counters->passed, w.count, memory_order_relaxed);
     }
     mem_free(c->mem, w.bits);
+    mem_free(c->mem, w.rows);
     array_release(&batch);
     if (st != PENNON_OK) piece_free(c, out);
     return st;

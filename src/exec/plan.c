@@ -38,6 +38,7 @@ void scan_plan_free(struct scan_plan *p)
     }
     for (size_t i = 0; i < p->n_outputs; i++) expr_free(p->outputs[i].e);
     expr_free(p->filter);
+    row_bounds_free(p->mem, &p->bounds);
     arrow_schema_release(&p->input);
     arrow_schema_release(&p->arrow);
     schema_release(p->schema);
@@ -149,6 +150,7 @@ pennon_status scan_plan_filter(struct scan_plan *p, const struct snapshot *s, co
     }
     TRY(sources_of(p, p->filter, &p->filter_sources, err));
     for (size_t i = 0; i < p->n_sources; i++) p->sources[i].filter = true;
+    TRY(row_bounds_make(p->filter, s->schema, p->mem, &p->bounds, err));
 done:
     expr_free(sql);
     expr_free(message);

@@ -12,6 +12,7 @@
 #define EXEC_PLAN_H
 
 #include "exec/exec.h"
+#include "exec/prune.h"
 #include "expr/expr.h"
 #include "pennon/scan.h"
 
@@ -53,6 +54,7 @@ struct scan_plan {
     enum blob_handling blobs;
     struct expr *filter;      /* NULL = all rows */
     uint32_t *filter_sources; /* of expr_columns(filter) */
+    struct row_bounds bounds; /* of the filter */
     bool nothing;             /* no row passes, whatever is in it */
     struct plan_source *sources;
     size_t n_sources, cap_sources;
@@ -116,11 +118,13 @@ void piece_free(const struct call *c, struct piece *p);
 struct scan_counters {
     struct call_counters first, late;
     _Atomic(uint64_t) looked_at, passed, late_rows, stretches, late_ns;
+    _Atomic(uint64_t) skipped; /* fragments that the bounds of the filter leave out */
 };
 
 struct stretch {
     const struct fragment *fragment;
-    struct row_range rows; /* physical */
+    struct row_range rows;     /* physical */
+    struct row_choice *choice; /* only those of `rows` are read; NULL = all. Held by whoever holds the stretch */
     uint64_t first_live;
     uint64_t most;        /* rows that are wanted at most: the first that pass */
     uint64_t late_rows;   /* late columns are read here from so many rows on */

@@ -295,6 +295,8 @@ static void plan_batches(const struct call *c, struct query *q, struct snapshot 
     q->rebatch = (o->strict_batches || o->batch_bytes) && !q->aggregates;
     q->rebatch_rows = o->strict_batches && !o->batch_bytes ? q->batch_rows : UINT64_MAX;
     q->rebatch_bytes = o->batch_bytes ? o->batch_bytes : UINT64_MAX;
+    /* Sorted rows that are equal keep their order, and so do groups: then the read is in order. */
+    q->unordered = o->unordered && q->n_keys == 0 && !q->aggregates;
     q->readahead = o->readahead ? o->readahead : c->threads * 2;
 }
 

@@ -19,6 +19,7 @@ struct query {
     uint64_t limit, offset; /* of the read, or of the sort where there is one */
     uint64_t batch_rows, batch_bytes, rebatch_rows, rebatch_bytes;
     bool rebatch;
+    bool unordered; /* of the read: nothing above it needs the order of the table */
     uint32_t readahead;
     /* order: keys are columns of the read */
     struct sort_key *keys;

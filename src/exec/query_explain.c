@@ -219,7 +219,8 @@ static void aggregate_node(struct writer *w)
 static void read_metrics(struct writer *w)
 {
     const struct scan_counters *c = &w->run->counters;
-    put_number(w, ", fragments_scanned=", w->q->n_fragments);
+    ASSERT(get(&c->skipped) <= w->q->n_fragments);
+    put_number(w, ", fragments_scanned=", w->q->n_fragments - get(&c->skipped));
     put_number(w, ", ranges_scanned=", get(&c->stretches));
     put_number(w, ", rows_scanned=", get(&c->looked_at));
     put_number(w, ", rows_passed=", get(&c->passed));

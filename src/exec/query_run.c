@@ -189,6 +189,7 @@ static pennon_status open_read(const struct call *c, struct snapshot *s, struct 
                              .batch_rows = q->batch_rows,
                              .batch_bytes = q->batch_bytes,
                              .readahead = q->readahead,
+                             .unordered = q->unordered,
                              .fragments = q->fragments,
                              .n_fragments = q->n_fragments,
                              .counters = run ? &run->counters : NULL};

@@ -10,6 +10,9 @@
  * With a filter jobs are larger than batches, since few rows may be left of them, and begin small, since they may all be; what they give is put together
  * by the consumer (gather). Which split of the plan is used changes while the scan runs, as many rows pass.
  *
+ * A scan in any order takes what is done first, wherever it stands: a job that waits for a slow file holds nobody up. Which rows an offset and a limit
+ * leave is no other: without a filter the jobs are the same, with one rows are counted as they come.
+ *
  * A job that does not fit (memory budget, 32-bit offsets) is split in two by the consumer, once the others in work are done.
  * Source: spec expressions 10.2-10.4. */
 #include <pthread.h>
@@ -49,7 +52,8 @@ struct cursor {
     uint64_t end;        /* physical rows to read of it */
     uint64_t first_live; /* live rows in the table's fragments before */
     bool entered;
-    uint64_t skip, take; /* live rows still to skip, still to give */
+    struct row_choice *choice; /* rows of the fragment that the filter can be true for; NULL = all */
+    uint64_t skip, take;       /* live rows still to skip, still to give */
 };
 
 struct scan {
@@ -73,6 +77,7 @@ struct scan {
     uint64_t row_bytes;        /* of the result, about; 0 = not known yet */
     struct gather gather;      /* under a filter */
     struct piece held;         /* came while others had to be given first */
+    bool unordered;            /* jobs are taken as they are done */
     bool ended;                /* no further job */
     bool broken;               /* a job was lost: what failed may not be tried again */
     size_t window;             /* jobs at most */
@@ -103,6 +108,7 @@ static void job_free(struct job *j)
 {
     piece_free(&j->scan->call, &j->piece);
     pennon_error_clear(&j->error);
+    row_choice_release(j->at.choice);
     mem_free(j->scan->call.mem, j);
 }
 
@@ -188,6 +194,13 @@ static pennon_status enter_fragment(struct scan *s, pennon_error *err)
     }
     at->skip = 0;
     at->take = at->take == UINT64_MAX ? at->take : at->take - take;
+    /* Under a filter there is no other cut. */
+    ASSERT(!s->plan->filter || (row == 0 && end == physical));
+    if (s->plan->filter && row_bounds_any(&s->plan->bounds)) {
+        TRY(row_choice_make(&s->call, s->snapshot, f, &s->plan->bounds, physical, at->first_live, s->plan->with_deleted,
+                            &at->choice, err));
+        if (s->counters && at->choice->n == 0) atomic_fetch_add_explicit(&s->counters->skipped, 1, memory_order_relaxed);
+    }
 entered:
     at->row = row;
     at->end = end;
@@ -226,6 +239,7 @@ static pennon_status new_job(struct scan *s, const struct stretch *at, struct jo
     if (!j) return err->code;
     j->scan = s;
     j->at = *at;
+    (void)row_choice_retain(at->choice);
     pennon_error_init(&j->error);
     *out = j;
     return PENNON_OK;
@@ -247,10 +261,37 @@ static uint64_t dense_share(const struct scan *s)
     return s->row_bytes <= MIDDLE_BYTES ? SHARE_MIDDLE : SHARE_LARGE;
 }
 
+/* The next rows of the fragment, about `most` that are read: false at its end. Rows that are not chosen are passed over. */
+static bool next_span(struct scan *s, uint64_t most, struct row_range *out)
+{
+    struct cursor *at = &s->at;
+    const struct row_choice *only = at->choice;
+    uint64_t start = at->row, left = most;
+    if (!only) {
+        *out = (struct row_range){start, start + min_u64(at->end - start, most)};
+        at->row = out->end;
+        return out->start < out->end;
+    }
+    size_t i = row_choice_find(only, start);
+    start = i < only->n ? max_u64(start, only->rows[i].start) : at->end;
+    s->done_rows += start - at->row;
+    uint64_t end = start;
+    for (; i < only->n && left > 0; i++) {
+        const uint64_t from = max_u64(only->rows[i].start, start), n = min_u64(only->rows[i].end - from, left);
+        end = from + n;
+        left -= n;
+    }
+    ASSERT(end <= at->end);
+    at->row = end;
+    *out = (struct row_range){start, end};
+    return start < end;
+}
+
 /* Next job, or NULL at the end. */
 static pennon_status next_job(struct scan *s, struct job **out, pennon_error *err)
 {
     struct cursor *at = &s->at;
+    struct row_range rows;
     *out = NULL;
     while (at->fragment < s->n_fragments) {
         if (!at->entered) {
@@ -258,20 +299,22 @@ static pennon_status next_job(struct scan *s, struct job **out, pennon_error *er
             TRY_RETURN(live_before(s, s->fragments[at->fragment], &at->first_live, err));
             TRY_RETURN(enter_fragment(s, err));
         }
-        if (at->row < at->end) {
-            ASSERT(s->job_rows > 0 && s->job_rows <= s->job_rows_max);
+        ASSERT(s->job_rows > 0 && s->job_rows <= s->job_rows_max);
+        if (next_span(s, s->job_rows, &rows)) {
             const struct stretch next = {.fragment = s->fragments[at->fragment],
-                                         .rows = {at->row, at->row + min_u64(at->end - at->row, s->job_rows)},
+                                         .rows = rows,
+                                         .choice = at->choice,
                                          .first_live = at->first_live,
                                          .most = most_rows(s),
                                          .late_rows = s->gather.target / 4,
                                          .dense_share = dense_share(s),
                                          .split = s->split};
             TRY_RETURN(new_job(s, &next, out, err));
-            at->row = next.rows.end;
             if (s->plan->filter) s->job_rows = min_u64(s->job_rows * 2, s->job_rows_max);
             return PENNON_OK;
         }
+        row_choice_release(at->choice);
+        at->choice = NULL;
         at->fragment++;
         at->entered = false;
     }
@@ -384,12 +427,47 @@ static pennon_status fill_queue(struct scan *s, pennon_error *err)
     return PENNON_OK;
 }
 
+/* With the lock held: the first job in this state, or s->count. */
+static size_t find_job(const struct scan *s, int state)
+{
+    size_t i = 0;
+    while (i < s->count && (int)s->queue[(s->head + i) % s->window]->state != state) i++;
+    return i;
+}
+
+/* With the lock held: the i-th job becomes the head, those before it follow in their order. */
+static void make_head(struct scan *s, size_t i)
+{
+    ASSERT(i < s->count);
+    struct job *j = s->queue[(s->head + i) % s->window];
+    for (; i > 0; i--) s->queue[(s->head + i) % s->window] = s->queue[(s->head + i - 1) % s->window];
+    s->queue[s->head] = j;
+}
+
+/* In any order the head becomes a job that is done. While tasks work the consumer waits for them: the job that it began could be a slow one, and others
+ * would wait for it. On a thread of the pool a task that has not begun may wait for this very thread; then, and without tasks, the job is done here. */
+static void choose_head(struct scan *s)
+{
+    const bool in_pool = pool_runs_here(call_pool(&s->call));
+    (void)pthread_mutex_lock(&s->lock);
+    size_t i = find_job(s, JOB_DONE);
+    while (i == s->count) {
+        i = find_job(s, JOB_QUEUED);
+        if (i < s->count && (in_pool ? s->active : s->running) == 0) break;
+        (void)pthread_cond_wait(&s->changed, &s->lock);
+        i = find_job(s, JOB_DONE);
+    }
+    make_head(s, i);
+    (void)pthread_mutex_unlock(&s->lock);
+}
+
 /* Wait until the head is done; run it here when nobody has begun it. */
 static void finish_head(struct scan *s)
 {
     ASSERT(s->count > 0);
-    struct job *j = s->queue[s->head];
+    if (s->unordered) choose_head(s);
     (void)pthread_mutex_lock(&s->lock);
+    struct job *j = s->queue[s->head];
     if (j->state == JOB_QUEUED) {
         j->state = JOB_RUNNING;
         (void)pthread_mutex_unlock(&s->lock);
@@ -582,6 +660,7 @@ static void scan_free(void *ctx)
     for (size_t i = 0; i < s->count; i++) job_free(s->queue[(s->head + i) % s->window]);
     mem_free(s->call.mem, s->queue);
     mem_free(s->call.mem, s->fragments);
+    row_choice_release(s->at.choice);
     shared_array_release(s->whole);
     piece_free(&s->call, &s->held);
     gather_free(&s->gather);
@@ -638,6 +717,7 @@ pennon_status scan_open(const struct call *c, struct snapshot *snapshot, struct 
     s->snapshot = snapshot_retain(snapshot);
     s->files = file_cache_retain(fc);
     s->plan = plan;
+    s->unordered = spec->unordered;
     s->counters = spec->counters;
     set_limits(s, spec);
     (void)pthread_mutex_init(&s->lock, NULL);

@@ -120,7 +120,7 @@ static pennon_status order_rows(struct sorting *s, uint64_t **out, uint64_t *n, 
         keys[k] = &joined[k];
     }
     TRY_NEW(*out, mem_calloc(s->call.mem, (size_t)*n, sizeof **out, err));
-    TRY(array_sort(schemas, keys, flags, s->n_keys, s->call.mem, *out, err));
+    TRY(array_sort(schemas, keys, flags, s->n_keys, &s->call, s->call.mem, *out, err));
 done:
     if (joined) release_all(joined, s->n_keys);
     mem_free(s->call.mem, joined);

@@ -502,7 +502,7 @@ static struct node *bind_concat(struct binder *b, const struct ast *a, pennon_er
         if (!is_text && !lists) TRY_NEW(args[i], node_cast(b->e, args[i], text, false, err));
         TRY_NEW(tests[i], is_node(b, AST_IS_NULL, true, args[i], err));
     }
-    TRY_NEW(call, bind_call(b, a, bytes_str(lists ? "array_concat" : "concat"), args, a->n, err));
+    TRY_NEW(call, bind_call(b, a, bytes_str(lists ? "array_concat" : "||"), args, a->n, err));
     if (lists) {
         n = call;
         goto done;

@@ -53,12 +53,13 @@ static bool from_local(const struct zone *z, int64_t units, int64_t *v)
     return !__builtin_mul_overflow(zone_offset_local(z, seconds), units, &shift) && !__builtin_sub_overflow(*v, shift, v);
 }
 
-/* The other way; the sum of an instant and an offset of hours. */
-static bool to_local(const struct zone *z, int64_t units, int64_t *v)
+/* The other way, in seconds: the sum of an instant and an offset of hours, which may not fit the unit. */
+static bool local_seconds(const struct zone *z, int64_t units, int64_t v, int64_t *seconds)
 {
-    int64_t seconds = floor_div(*v, units), shift = 0;
-    if (!in_calendar(seconds)) return false;
-    return !__builtin_mul_overflow(zone_offset(z, seconds), units, &shift) && !__builtin_add_overflow(*v, shift, v);
+    const int64_t instant = floor_div(v, units);
+    if (!in_calendar(instant)) return false;
+    *seconds = instant + zone_offset(z, instant);
+    return true;
 }
 
 /* The same kind in another unit. */
@@ -92,16 +93,17 @@ static bool date64_to_date32(const struct cast *k, int64_t row, uint8_t *to)
 
 static bool timestamp_to_date32(const struct cast *k, int64_t row, uint8_t *to)
 {
-    int64_t v = array_view_int(k->from, row);
-    if (!to_local(&k->from_zone, units_of(&k->from->type), &v)) return false;
-    return cast_store_integer(&k->to, floor_div(v, DAY * units_of(&k->from->type)), to);
+    int64_t seconds;
+    if (!local_seconds(&k->from_zone, units_of(&k->from->type), array_view_int(k->from, row), &seconds)) return false;
+    return cast_store_integer(&k->to, floor_div(seconds, DAY), to);
 }
 
 static bool timestamp_to_time(const struct cast *k, int64_t row, uint8_t *to)
 {
-    int64_t v = array_view_int(k->from, row);
-    if (!to_local(&k->from_zone, units_of(&k->from->type), &v)) return false;
-    v = floor_mod(v, DAY * units_of(&k->from->type));
+    const int64_t per_second = units_of(&k->from->type), value = array_view_int(k->from, row);
+    int64_t seconds;
+    if (!local_seconds(&k->from_zone, per_second, value, &seconds)) return false;
+    const int64_t v = floor_mod(seconds, DAY) * per_second + floor_mod(value, per_second);
     return cast_store_integer(&k->to, v / k->divisor * k->factor, to);
 }
 

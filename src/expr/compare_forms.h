@@ -17,8 +17,8 @@ struct compare_forms {
     compare_fn literal_lt[3][4], literal_gt[3][4], pair_lt[3][4];
     /* Texts of `size` bytes by their 32 or 64 bit offsets. */
     void (*sizes[2])(const uint8_t *offsets, uint64_t size, uint64_t *out, size_t n);
-    /* First place of a needle of 2 bytes or more; NULL: nowhere. */
-    const uint8_t *(*find)(const uint8_t *text, size_t n, const uint8_t *needle, size_t size);
+    /* Bit i of the n / 64 + 1 words: the needle, of one byte or more, begins at text[i]. */
+    void (*find)(const uint8_t *text, size_t n, const uint8_t *needle, size_t size, uint64_t *places);
 };
 
 extern const struct compare_forms compare_forms_portable;

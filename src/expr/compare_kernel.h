@@ -131,45 +131,32 @@ COMPARE_ORDER(64, f64, int64_t, at_i64, KEY_FLOAT64)
 COMPARE_SIZES(sizes_32, uint32_t, at_u32)
 COMPARE_SIZES(sizes_64, uint64_t, at_u64)
 
-/* The first place of `needle` (2 bytes or more) in a text: its first and last byte are looked for in a vector at once, then the rest is
- * compared. Looks at no byte behind the text. NULL: nowhere. Texts made to deceive it go
- * to the library's search, which is linear. */
-static const uint8_t *find_text(const uint8_t *text, size_t n, const uint8_t *needle, size_t size)
+/* Where a needle begins, 64 places a word. Its first, second and last bytes are compared with the bytes of all places, a vector at a time; of what
+ * is left by that the rest is compared. Looks at no byte behind the text. */
+static void find_places(const uint8_t *text, size_t n, const uint8_t *needle, size_t size, uint64_t *places)
 {
-    size_t i = 0;
-    if (n < size) return NULL;
-#if defined(__AVX2__) || defined(__SSE2__)
-    size_t places = n - size + 1;
-    size_t spent = 0; /* bytes compared in vain */
-#if defined(__AVX2__)
-    const size_t lanes = 32;
-    const __m256i first = _mm256_set1_epi8((char)needle[0]);
-    const __m256i last = _mm256_set1_epi8((char)needle[size - 1]);
-#else
-    const size_t lanes = 16;
-    const __m128i first = _mm_set1_epi8((char)needle[0]);
-    const __m128i last = _mm_set1_epi8((char)needle[size - 1]);
-#endif
-    for (; i + lanes <= places; i += lanes) {
-#if defined(__AVX2__)
-        __m256i at_first = _mm256_cmpeq_epi8(first, _mm256_loadu_si256((const __m256i *)(const void *)(text + i)));
-        __m256i at_last = _mm256_cmpeq_epi8(last, _mm256_loadu_si256((const __m256i *)(const void *)(text + i + size - 1)));
-        uint32_t both = (uint32_t)_mm256_movemask_epi8(_mm256_and_si256(at_first, at_last));
-#else
-        __m128i at_first = _mm_cmpeq_epi8(first, _mm_loadu_si128((const __m128i *)(const void *)(text + i)));
-        __m128i at_last = _mm_cmpeq_epi8(last, _mm_loadu_si128((const __m128i *)(const void *)(text + i + size - 1)));
-        uint32_t both = (uint32_t)_mm_movemask_epi8(_mm_and_si128(at_first, at_last));
-#endif
-        for (; both != 0; both &= both - 1) {
-            const uint8_t *place = text + i + (unsigned)__builtin_ctz(both);
-            if (memcmp(place + 1, needle + 1, size - 1) == 0) return place;
-            spent += size;
+    const size_t words = n / 64 + 1, second = size > 1;
+    memset(places, 0, words * sizeof *places);
+    for (size_t w = 0, at = 0; at + size <= n; w++, at += 64) {
+        const uint8_t *p = text + at;
+        uint64_t hits = 0;
+        if (at + 64 + size <= n) {
+            uint8_t hit[64];
+            for (int j = 0; j < 64; j++) {
+                const uint8_t one = p[j] == needle[0], two = p[(size_t)j + second] == needle[second];
+                const uint8_t last = p[(size_t)j + size - 1] == needle[size - 1];
+                hit[j] = (uint8_t)(0 - (one & two & last)); /* & runs in vectors, && does not */
+            }
+            hits = gather_bits(hit);
+        } else {
+            for (size_t j = 0; at + j + size <= n && j < 64; j++) hits |= (uint64_t)(p[j] == needle[0]) << j;
         }
-        if (spent > 16 * (i + 4096)) return memmem(text + i, n - i, needle, size);
+        for (uint64_t left = size > 3 || at + 64 + size > n ? hits : 0; left != 0; left &= left - 1) {
+            const unsigned j = (unsigned)__builtin_ctzll(left);
+            if (memcmp(p + j, needle, size) != 0) hits &= ~(UINT64_C(1) << j);
+        }
+        places[w] = hits;
     }
-#endif
-    /* The rest is shorter than a vector. */
-    return n - i < size ? NULL : memmem(text + i, n - i, needle, size);
 }
 
 const struct compare_forms COMPARE_FORMS_NAME = {
@@ -185,5 +172,5 @@ const struct compare_forms COMPARE_FORMS_NAME = {
                 {pair_lt_u8, pair_lt_u16, pair_lt_u32, pair_lt_u64},
                 {NULL, pair_lt_f16, pair_lt_f32, pair_lt_f64}},
     .sizes = {sizes_32, sizes_64},
-    .find = find_text,
+    .find = find_places,
 };

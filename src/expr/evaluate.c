@@ -329,9 +329,18 @@ pennon_status evaluate_truth(struct evaluation *ev, const struct node *n, struct
 
 /* --------------------------------------------------------------------------------------------------------------- values */
 
+/* Does it matter which rows come to the later arguments? */
+static bool is_lazy(const struct node *n)
+{
+    bool may_fail = false;
+    for (uint32_t i = 1; i < n->n && (n->fn->flags & FUNCTION_LAZY); i++) may_fail = may_fail || node_may_fail(n->children[i]);
+    return may_fail;
+}
+
 static pennon_status evaluate_call(struct evaluation *ev, const struct node *n, struct datum *out, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
+    if (is_lazy(n)) return evaluate_first_valid(ev, n, out, err);
     bool one = (n->fn->flags & FUNCTION_VOLATILE) == 0;
     struct datum *args = arena_calloc(ev->scratch, (size_t)n->n + 1, sizeof *args, err);
     if (args == NULL) return err->code;

@@ -45,6 +45,10 @@ const struct expr_column *expr_columns(const struct expr *e, size_t *n);
 bool expr_constant_filter(const struct expr *e, bool *value, bool *is_null);
 /* The terms of the top AND (one for anything else); for planners. Borrowed. */
 size_t expr_term_count(const struct expr *e);
+/* Ranges outside of which the filter is true for no value of this uint64 column (bounds.c): no range = for none, [0, UINT64_MAX] = it says nothing.
+ * Nulls are in no range, and may pass only where the filter says nothing. `out` is allocated in `m`. O(values of the filter). */
+pennon_status expr_bounds(const struct expr *e, const char *path, struct mem *m, struct value_range **out, size_t *n,
+                          pennon_error *err) CHECKED;
 
 /* Values for `rows` rows. columns[i] belongs to expr_columns()[i] and has that many rows (any offset). `out` is owned, of expr_type.
  * INVALID_ARGUMENT for faults of values (division by zero, casts that fail; kinds DivideByZero, CastFailed, FunctionFailed). */

@@ -2,6 +2,7 @@
 /* Functions that choose one of their arguments, and those about types.
  *
  * The arguments are brought to one type, then each row gets the number of the argument it takes; copying is common to all (run_choose).
+ * Rows that coalesce, nvl and nvl2 have decided do not come to later arguments, which may fail for them; the arguments of the others are all evaluated.
  * nvl gives a text where its arguments have no other type in common, as official does. Comparisons are those of the = operator: floats in total
  * order. Source: spec expressions 7; edges asked of official. */
 #include "expr/functions.h"
@@ -249,14 +250,14 @@ const struct function functions_choice[] = {
     {"arrow_cast", 2, 2, 0, bind_arrow_cast, run_first, NULL, 0},
     {"arrow_metadata", 1, 2, 0, bind_not_supported, NULL, NULL, 0},
     {"arrow_typeof", 1, 1, 0, bind_typeof, run_same_text, free_text, 0},
-    {"coalesce", 1, 254, 0, bind_all, run_coalesce, NULL, 0},
+    {"coalesce", 1, 254, FUNCTION_LAZY, bind_all, run_coalesce, NULL, LAZY_COALESCE},
     {"greatest", 1, 254, 0, bind_all, run_extreme, NULL, CHOOSE_GREATEST},
-    {"ifnull", 2, 2, 0, bind_nvl, run_coalesce, NULL, 0},
+    {"ifnull", 2, 2, FUNCTION_LAZY, bind_nvl, run_coalesce, NULL, LAZY_COALESCE},
     {"is_valid", 1, 1, 0, bind_is_valid, run_is_valid, NULL, 0},
     {"least", 1, 254, 0, bind_all, run_extreme, NULL, CHOOSE_LEAST},
     {"nullif", 2, 2, 0, bind_nullif, run_nullif, NULL, 0},
-    {"nvl", 2, 2, 0, bind_nvl, run_coalesce, NULL, 0},
-    {"nvl2", 3, 3, 0, bind_nvl2, run_nvl2, NULL, 0},
+    {"nvl", 2, 2, FUNCTION_LAZY, bind_nvl, run_coalesce, NULL, LAZY_COALESCE},
+    {"nvl2", 3, 3, FUNCTION_LAZY, bind_nvl2, run_nvl2, NULL, LAZY_NVL2},
     {"union_extract", 2, 2, 0, bind_not_supported, NULL, NULL, 0},
     {"union_tag", 1, 1, 0, bind_not_supported, NULL, NULL, 0},
     {"version", 0, 0, 0, bind_version, run_same_text, free_text, 0},

@@ -48,15 +48,16 @@ static void source_instant(const struct source *s, int64_t row, int64_t *seconds
     *nano = (int32_t)(floor_mod(v, s->per_second) * (NANOS / s->per_second));
 }
 
-/* Years that calendars are computed for: what fits seconds of int64 may be further away, and is refused. */
-#define SECONDS_MOST (INT64_C(262143) * 366 * DAY_SECONDS)
+/* Official's calendar, -262143-01-01 to 262142-12-31: what fits seconds of int64 may be further away, and has no date. */
+#define SECONDS_LEAST (-INT64_C(8334601228800))
+#define SECONDS_MOST INT64_C(8210266876799)
 
 static bool source_moment(const struct source *s, int64_t row, struct moment *out)
 {
     int64_t seconds, east = 0;
     int32_t nano;
     source_instant(s, row, &seconds, &nano);
-    if (seconds > SECONDS_MOST || seconds < -SECONDS_MOST) return false;
+    if (seconds > SECONDS_MOST || seconds < SECONDS_LEAST) return false;
     if (s->has_zone) east = zone_offset(&s->zone, seconds);
     *out = moment_of(seconds + east, nano);
     out->east = east;
@@ -211,8 +212,13 @@ static pennon_status run_date_part(struct run_call *r, pennon_error *err)
             ((double *)to)[i] = s.per_second == 0 ? (double)v * DAY_SECONDS : (double)v / (double)s.per_second;
             continue;
         }
-        if (!source_moment(&s, i, &m)) return out_of_range(r, err);
-        ((int32_t *)to)[i] = part_of(&m, part);
+        if (source_moment(&s, i, &m)) {
+            ((int32_t *)to)[i] = part_of(&m, part);
+        } else if (s.per_second == 0 && part >= PART_HOUR) {
+            ((int32_t *)to)[i] = 0; /* of any number of days */
+        } else {
+            TRY_RETURN(run_set_null(r, i, err)); /* no date, no part of it: as official */
+        }
     }
     return PENNON_OK;
 }

@@ -27,8 +27,19 @@ static float f32_asinh(float x)
 }
 static double f64_acosh(double x) { return x < 1.0 ? NAN : log(x + sqrt(x - 1.0) * sqrt(x + 1.0)); }
 static float f32_acosh(float x) { return x < 1.0f ? NAN : logf(x + sqrtf(x - 1.0f) * sqrtf(x + 1.0f)); }
-static double f64_atanh(double x) { return copysign(0.5 * log1p(2.0 * fabs(x) / (1.0 - fabs(x))), x); }
-static float f32_atanh(float x) { return copysignf(0.5f * log1pf(2.0f * fabsf(x) / (1.0f - fabsf(x))), x); }
+/* The sign of a NaN is seen by comparisons, which follow the total order: these are official's, whatever the C library gives. */
+static double f64_log(double x) { return x < 0 ? NAN : log(x); }
+static double f64_log2(double x) { return x < 0 ? NAN : log2(x); }
+static double f64_atanh(double x)
+{
+    const double a = fabs(x);
+    return a > 1.0 ? -NAN : copysign(0.5 * log1p(2.0 * a / (1.0 - a)), x);
+}
+static float f32_atanh(float x)
+{
+    const float a = fabsf(x);
+    return a > 1.0f ? -NAN : copysignf(0.5f * log1pf(2.0f * a / (1.0f - a)), x);
+}
 static double f64_cot(double x) { return 1.0 / tan(x); }
 static float f32_cot(float x) { return 1.0f / tanf(x); }
 static double f64_degrees(double x) { return x * DEGREES_PER_RADIAN; }
@@ -84,9 +95,9 @@ static const struct real_function real_functions[] = {
     [REAL_COT] = {f64_cot, f32_cot},
     [REAL_DEGREES] = {f64_degrees, f32_degrees},
     [REAL_EXP] = {exp, expf},
-    [REAL_LN] = {log, logf},
+    [REAL_LN] = {f64_log, logf},
     [REAL_LOG10] = {log10, log10f},
-    [REAL_LOG2] = {log2, log2f},
+    [REAL_LOG2] = {f64_log2, log2f},
     [REAL_RADIANS] = {f64_radians, f32_radians},
     [REAL_SIGNUM] = {f64_signum, f32_signum},
     [REAL_SIN] = {sin, sinf},
@@ -476,8 +487,8 @@ static double pair_value(const struct run_call *r, int64_t row)
     case PAIR_POWER: return pow(a, b);
     default: break;
     }
-    if (r->n == 1) return single ? (double)(logf((float)a) / logf(10.0f)) : log(a) / log(10.0);
-    return single ? (double)(logf((float)b) / logf((float)a)) : log(b) / log(a);
+    if (r->n == 1) return single ? (double)(logf((float)a) / logf(10.0f)) : f64_log(a) / log(10.0);
+    return single ? (double)(logf((float)b) / logf((float)a)) : f64_log(b) / f64_log(a);
 }
 
 static pennon_status run_pair(struct run_call *r, pennon_error *err)

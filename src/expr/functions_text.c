@@ -419,15 +419,19 @@ static pennon_status row_levenshtein(struct row *row, pennon_error *err)
 
 /* ---- concatenation ---- */
 
-static pennon_status bind_concat(struct bind_call *b, pennon_error *err)
+/* Large where all texts are, as official has it, or for || where one is; concat_ws never is. */
+static pennon_status bind_joined(struct bind_call *b, bool operator, pennon_error * err)
 {
-    bool large = false;
+    size_t large = 0;
     for (size_t i = 0; i < b->n; i++) {
         TRY_RETURN(bind_text(b, i, true, err));
-        large = large || bind_is_large(b, i);
+        large += bind_is_large(b, i);
     }
-    return bind_result(b, large && b->fn->option == 0 ? "U" : "u", err);
+    const bool all = operator? large > 0 : large == b->n;
+    return bind_result(b, all && b->fn->option == 0 ? "U" : "u", err);
 }
+
+static pennon_status bind_concat(struct bind_call *b, pennon_error *err) { return bind_joined(b, false, err); }
 
 static pennon_status put_argument(struct text_out *out, const struct datum *d, const struct text_rows *rows, int64_t i,
                                   pennon_error *err)
@@ -476,7 +480,7 @@ static pennon_status bind_operator(struct bind_call *b, pennon_error *err)
         TRY_RETURN(bind_type(b, i, &t, err));
         text = text || arrow_id_is_text(t.id) || t.id == ARROW_NULL;
     }
-    return text ? bind_concat(b, err) : bind_refuse(b, 0, "a text", err);
+    return text ? bind_joined(b, true, err) : bind_refuse(b, 0, "a text", err);
 }
 
 /* ---- the table ---- */

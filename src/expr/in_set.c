@@ -2,8 +2,8 @@
 /* x IN (constants): sets that are asked once a row.
  *
  *   few numbers        the comparison kernels, one pass a number over blocks that stay in the cache
- *   integers in a span that is not much wider than their number   a bitmap over the span
- *   other numbers      open addressing over the values as words; slots at most half full
+ *   integers in a span that fits the second cache, or is not much wider than their number   a bitmap over the span
+ *   other numbers      open addressing over the values as words; slots at most half full. A bit map of one hash sends most rows away before it.
  *   texts, bytes       open addressing over hashes and item numbers, then a comparison
  *   all else           the same with value_hash and value_compare
  * Floats are equal where their bits are. A row that is null, or that is not found where the list has a null, is NULL.
@@ -18,8 +18,10 @@
 #define FEW 16u
 #define BLOCK ((size_t)4096)
 /* A bitmap may have so many bits whatever the number of items, or so many an item. */
-#define SPAN_ANY ((uint64_t)1 << 16)
+#define SPAN_ANY ((uint64_t)1 << 20)
 #define SPAN_PER_ITEM 32u
+/* Bits of the map before the slots, for each slot, as a power of two. */
+#define MAYBE_LOG 3u
 
 enum set_kind { SET_EMPTY, SET_FEW, SET_BITMAP, SET_WORDS, SET_ROWS };
 
@@ -44,7 +46,8 @@ struct in_set {
     uint8_t *bits;
     unsigned shift; /* 64 - log2 of the slots */
     uint64_t *words;
-    bool has_zero; /* zero marks free slots of words */
+    uint8_t *maybe; /* SET_WORDS: the bit at the high end of a word's hash is set where the word may be there */
+    bool has_zero;  /* zero marks free slots of words */
     struct slot *slots;
 };
 
@@ -59,6 +62,7 @@ void in_set_free(struct in_set *set)
     if (set->schema.release != NULL) arrow_schema_release(&set->schema);
     mem_free(m, set->bits);
     mem_free(m, set->words);
+    mem_free(m, set->maybe);
     mem_free(m, set->slots);
     mem_free(m, set);
 }
@@ -97,6 +101,7 @@ static inline uint64_t word_place(uint64_t word, unsigned shift) { return (word 
 static void word_insert(struct in_set *set, uint64_t word)
 {
     uint64_t mask = (UINT64_MAX >> set->shift);
+    bit_set(set->maybe, word_place(word, set->shift - MAYBE_LOG));
     if (word == 0) {
         set->has_zero = true;
         return;
@@ -143,6 +148,8 @@ static pennon_status build_words(struct in_set *set, pennon_error *err)
     set->shift = shift_for((size_t)n);
     set->words = mem_calloc(set->mem, (size_t)1 << (64 - set->shift), sizeof *set->words, err);
     if (set->words == NULL) return err->code;
+    set->maybe = mem_calloc(set->mem, (size_t)bitmap_bytes(UINT64_C(1) << (64 - set->shift + MAYBE_LOG)), 1, err);
+    if (set->maybe == NULL) return err->code;
     for (int64_t i = 0; i < v->length; i++) {
         if (!array_view_is_null(v, i)) word_insert(set, word_at(v, i));
     }
@@ -258,35 +265,38 @@ static void find_few(const struct in_set *set, const uint8_t *values, size_t log
 }
 
 /* One word of answers; values are loaded with the type T, whose conversion extends the sign where it has one. */
-#define FIND(T, NAME)                                                                     \
-    static uint64_t NAME##_bitmap(const struct in_set *set, const uint8_t *p, unsigned n) \
-    {                                                                                     \
-        uint64_t out = 0;                                                                 \
-        for (unsigned j = 0; j < n; j++) {                                                \
-            T x;                                                                          \
-            memcpy(&x, p + j * sizeof x, sizeof x);                                       \
-            uint64_t at = (uint64_t)x - set->least;                                       \
-            uint64_t inside = at < set->span ? at : 0;                                    \
-            out |= (uint64_t)(at < set->span && bit_get(set->bits, inside)) << j;         \
-        }                                                                                 \
-        return out;                                                                       \
-    }                                                                                     \
-    static uint64_t NAME##_words(const struct in_set *set, const uint8_t *p, unsigned n)  \
-    {                                                                                     \
-        uint64_t keys[64], places[64], out = 0, mask = UINT64_MAX >> set->shift;          \
-        for (unsigned j = 0; j < n; j++) {                                                \
-            T x;                                                                          \
-            memcpy(&x, p + j * sizeof x, sizeof x);                                       \
-            keys[j] = (uint64_t)x;                                                        \
-            places[j] = word_place(keys[j], set->shift);                                  \
-            __builtin_prefetch(&set->words[places[j]]);                                   \
-        }                                                                                 \
-        for (unsigned j = 0; j < n; j++) {                                                \
-            uint64_t at = places[j], key = keys[j], found = set->words[at];               \
-            while (found != key && found != 0) found = set->words[at = (at + 1) & mask];  \
-            out |= (uint64_t)(key != 0 ? found == key : set->has_zero) << j;              \
-        }                                                                                 \
-        return out;                                                                       \
+#define FIND(T, NAME)                                                                             \
+    static uint64_t NAME##_bitmap(const struct in_set *set, const uint8_t *p, unsigned n)         \
+    {                                                                                             \
+        uint64_t out = 0;                                                                         \
+        for (unsigned j = 0; j < n; j++) {                                                        \
+            T x;                                                                                  \
+            memcpy(&x, p + j * sizeof x, sizeof x);                                               \
+            uint64_t at = (uint64_t)x - set->least;                                               \
+            uint64_t inside = at < set->span ? at : 0;                                            \
+            out |= (uint64_t)(at < set->span && bit_get(set->bits, inside)) << j;                 \
+        }                                                                                         \
+        return out;                                                                               \
+    }                                                                                             \
+    static uint64_t NAME##_words(const struct in_set *set, const uint8_t *p, unsigned n)          \
+    {                                                                                             \
+        uint64_t keys[64], maybe = 0, out = 0, mask = UINT64_MAX >> set->shift;                   \
+        const unsigned fine = set->shift - MAYBE_LOG;                                             \
+        for (unsigned j = 0; j < n; j++) {                                                        \
+            T x;                                                                                  \
+            memcpy(&x, p + j * sizeof x, sizeof x);                                               \
+            keys[j] = (uint64_t)x;                                                                \
+            maybe |= (uint64_t)bit_get(set->maybe, word_place(keys[j], fine)) << j;               \
+        }                                                                                         \
+        for (uint64_t left = maybe; left != 0; left &= left - 1)                                  \
+            __builtin_prefetch(&set->words[word_place(keys[__builtin_ctzll(left)], set->shift)]); \
+        for (uint64_t left = maybe; left != 0; left &= left - 1) {                                \
+            const unsigned j = (unsigned)__builtin_ctzll(left);                                   \
+            uint64_t key = keys[j], at = word_place(key, set->shift), found = set->words[at];     \
+            while (found != key && found != 0) found = set->words[at = (at + 1) & mask];          \
+            out |= (uint64_t)(key != 0 ? found == key : set->has_zero) << j;                      \
+        }                                                                                         \
+        return out;                                                                               \
     }
 FIND(int8_t, find_i8)
 FIND(int16_t, find_i16)

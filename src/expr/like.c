@@ -34,7 +34,9 @@ struct like_pattern {
     size_t n; /* segments: one more than there are runs of % */
 };
 
-/* Needles that are searched for over the borders of rows: a match across a border costs at most so much. */
+/* Bytes and rows that are searched at once for a needle, and the longest needle that is: comparing it where its ends are found costs so much. */
+#define WINDOW_BYTES ((int64_t)1 << 15)
+#define WINDOW_ROWS ((int64_t)1 << 12)
 #define ACROSS_ROWS_MAX 64u
 
 static const struct segment *segment_at(const struct like_pattern *p, size_t i)
@@ -207,8 +209,7 @@ static const uint8_t *find_bytes(const uint8_t *text, size_t n, const uint8_t *n
 {
     if (size == 0) return text;
     if (n < size) return NULL;
-    if (size == 1) return memchr(text, needle[0], n);
-    return compare_forms_best()->find(text, n, needle, size);
+    return size == 1 ? memchr(text, needle[0], n) : memmem(text, n, needle, size);
 }
 
 /* The first place of the segment: where it ends there, or NULL. */
@@ -353,32 +354,60 @@ static int64_t offset_at(const struct text_rows *t, int64_t i)
     return t->layout == LAYOUT_VAR32 ? text_i32(p) : text_i64(p);
 }
 
-/* Contains, over the bytes of all rows as one text. A match that runs over the end of its row is none, and no later one in that row can be. */
+/* Is a bit of [first, first + n) set? `bits` has a word more. */
+static bool any_bit(const uint64_t *bits, size_t first, size_t n)
+{
+    for (; n > 0; n -= n < 64 ? n : 64, first += 64) {
+        const unsigned shift = (unsigned)(first & 63);
+        uint64_t word = bits[first / 64] >> shift;
+        if (shift) word |= bits[first / 64 + 1] << (64 - shift);
+        if (n < 64) word &= (UINT64_C(1) << n) - 1;
+        if (word) return true;
+    }
+    return false;
+}
+
+/* Rows whose texts fit the window, half as many at each try; 0: not even one. */
+static int64_t rows_in_window(const struct text_rows *t, int64_t row, int64_t rows)
+{
+    int64_t n = rows - row < WINDOW_ROWS ? rows - row : WINDOW_ROWS;
+    while (n > 0 && offset_at(t, row + n) - offset_at(t, row) > WINDOW_BYTES) n /= 2;
+    return n;
+}
+
+/* Contains, over the bytes of some rows as one text: where the needle begins is marked for all of them, then each row looks at its own marks. */
 static pennon_status match_across_rows(const struct like_rows *r, const struct like_pattern *p, uint64_t *out, pennon_error *err)
 {
-    int64_t rows = r->ev->rows, row = 0;
-    const uint8_t *bytes = r->texts.bytes, *needle = p->bytes.data;
-    int64_t size = (int64_t)p->bytes.size;
+    uint64_t places[WINDOW_BYTES / 64 + 3];
+    const struct text_rows *t = &r->texts;
+    const int64_t rows = r->ev->rows, size = (int64_t)p->bytes.size;
+    const struct compare_forms *forms = compare_forms_best();
     memset(out, 0, word_count(rows) * sizeof *out);
-    if (rows == 0) return PENNON_OK;
-    int64_t at = offset_at(&r->texts, 0), end = offset_at(&r->texts, rows);
-    int64_t check = at;
-    while (row < rows && end - at >= size) {
-        /* Long texts are searched in parts, so that the call may be cancelled between them; parts overlap by the needle. */
-        int64_t part = end - at < (INT64_C(1) << 22) ? end - at : (INT64_C(1) << 22);
-        const uint8_t *found = find_bytes(bytes + at, (size_t)part, needle, (size_t)size);
-        if (found == NULL && part == end - at) break;
-        at = found == NULL ? at + part - size + 1 : found - bytes;
-        if (at - check >= (INT64_C(1) << 20)) {
-            TRY_RETURN(call_check(r->ev->c, err));
-            check = at;
+    for (int64_t row = 0; row < rows;) {
+        const int64_t n = rows_in_window(t, row, rows), first = offset_at(t, row);
+        if (row % 4096 < n || n == 0) TRY_RETURN(call_check(r->ev->c, err));
+        if (n == 0) {
+            const struct bytes text = text_row(t, row);
+            if (find_bytes(text.data, text.size, p->bytes.data, p->bytes.size)) out[row / 64] |= UINT64_C(1) << (row % 64);
+            row++;
+            continue;
         }
-        if (found == NULL) continue;
-        while (offset_at(&r->texts, row + 1) <= at) row++;
-        int64_t row_end = offset_at(&r->texts, row + 1);
-        if (at + size <= row_end) out[row / 64] |= UINT64_C(1) << (row % 64);
-        at = row_end;
-        row++;
+        const size_t bytes = (size_t)(offset_at(t, row + n) - first);
+        forms->find(t->bytes + first, bytes, p->bytes.data, p->bytes.size, places);
+        places[bytes / 64 + 1] = places[bytes / 64 + 2] = 0;
+        const uint8_t *marks = (const uint8_t *)places;
+        int64_t start = 0;
+        for (int64_t i = row; i < row + n; i++) {
+            const int64_t end = offset_at(t, i + 1) - first, most = end - start - size + 1; /* places within the row */
+            uint64_t word;
+            memcpy(&word, marks + start / 8, sizeof word); /* at least 57 of them */
+            word = word >> (start & 7) & (most > 0 ? UINT64_MAX >> (64 - (most < 56 ? most : 56)) : 0);
+            bool hit = word != 0;
+            if (UNLIKELY(most > 56)) hit = hit || any_bit(places, (size_t)start + 56, (size_t)(most - 56));
+            out[i / 64] |= (uint64_t)hit << (i % 64);
+            start = end;
+        }
+        row += n;
     }
     return PENNON_OK;
 }

@@ -175,9 +175,12 @@ pennon_status common_type(struct expr *e, const struct ArrowSchema *a, const str
 /* ---- functions ---- */
 
 enum {
-    FUNCTION_STRICT = 1,  /* null where any argument is null; the caller of `run` has filled out's validity, `run` need not look */
-    FUNCTION_VOLATILE = 2 /* differs per row or evaluation: random, uuid */
+    FUNCTION_STRICT = 1,   /* null where any argument is null; the caller of `run` has filled out's validity, `run` need not look */
+    FUNCTION_VOLATILE = 2, /* differs per row or evaluation: random, uuid */
+    FUNCTION_LAZY =
+        4 /* where a later argument may fail, it is evaluated for the rows alone that come to it (case.c); option: LAZY_ */
 };
+enum { LAZY_COALESCE, LAZY_NVL2 };
 
 /* What a function is asked when an expression is bound. */
 struct bind_call {

@@ -9,16 +9,20 @@
  *   base schema          1: names, depth first; 2: struct {1: types}
  *   Expression           1: literal, 2: field, 3: function, 6: if-then, 8: one of a list, 11: cast
  *   function             1: anchor, 2: arguments (old form), 4: arguments {1: enum, 2: type, 3: value}
- *   field                1: direct {2: struct field {1: position}}
+ *   field                1: direct {2: struct field {1: position, 2: the same inside of it}}
+ *   type                 25: struct {1: types}, 27: list {1: type}, 28: map {1: type, 2: type}; the others have nothing below them
  *
  * Positions count the top-level columns of the base schema. Columns of user-defined types cannot be referred
- * to. The number of columns must be the table's: system columns have no place there.
+ * to. The number of columns must be the table's: system columns have no place there. A position inside a struct counts the sender's fields, which need not
+ * be all of the table's: its name is looked up in the sender's names, and found in the table by that.
  * AND and OR are laid out without recursion; what nests otherwise is bounded by AST_MAX_DEPTH.
  * Source: spec expressions 12; the published message definitions of Substrait. */
 #include "expr/bind.h"
 #include "wire/wire.h"
 
 #define FUNCTIONS_MAX ((size_t)1 << 20)
+#define LEVELS_MAX 64u /* of a path into structs */
+enum { TYPE_STRUCT = 25, TYPE_LIST = 27, TYPE_MAP = 28 };
 
 struct extension {
     uint64_t anchor;
@@ -31,6 +35,12 @@ struct reader {
     const struct ArrowSchema *input;
     const struct ArrowSchema **fields; /* by position; NULL: cannot be referred to */
     size_t n_fields;
+    struct bytes *types; /* of the base schema, by position; NULL: there is none */
+    struct bytes *names; /* of the base schema, depth first */
+    size_t *name_at;     /* number of the name of each type */
+    bool items_named;    /* fields of structs in lists have names too */
+    bool names_fit;      /* there are as many as the types have */
+    size_t n_names, cap_names;
     struct extension *functions;
     size_t n_functions, cap_functions;
     uint32_t depth;
@@ -317,11 +327,115 @@ static pennon_status read_literal(struct reader *r, struct bytes message, struct
 
 /* ---- fields ---- */
 
+/* The tag of a type and its message. */
+static pennon_status open_type(struct bytes type, struct wire_item *out, pennon_error *err)
+{
+    TRY_RETURN(chosen(type, "a type is empty", out, err));
+    return out->type == 2 ? PENNON_OK : corrupt(err, "a type is no message");
+}
+
+/* Names that stand below a type: those of struct fields, and with `items` those in items of lists and maps. Of senders some name the latter, some do
+ * not; the number of names tells. */
+static pennon_status names_below(struct bytes type, bool items, unsigned depth, size_t *n, pennon_error *err)
+{
+    struct wire_item t, item;
+    if (depth >= AST_MAX_DEPTH) return corrupt(err, "a type is nested too deep");
+    TRY_RETURN(open_type(type, &t, err));
+    if (t.tag != TYPE_STRUCT && !(items && (t.tag == TYPE_LIST || t.tag == TYPE_MAP))) return PENNON_OK;
+    for (struct wire_cursor c = wire_cursor_of(t.payload); !wire_cursor_done(&c);) {
+        TRY_RETURN(wire_next(&c, &item, err));
+        if (item.type != 2 || item.tag > (t.tag == TYPE_MAP ? 2u : 1u)) continue;
+        *n += t.tag == TYPE_STRUCT;
+        TRY_RETURN(names_below(item.payload, items, depth + 1, n, err));
+    }
+    return PENNON_OK;
+}
+
+/* A field of a struct: *type becomes its type, *at, the number of the name of the struct's first field, that of its own. */
+static pennon_status step_into(struct bytes *type, uint64_t position, bool items, size_t *at, pennon_error *err)
+{
+    struct wire_item t, item;
+    TRY_RETURN(open_type(*type, &t, err));
+    if (t.tag != TYPE_STRUCT) return corrupt(err, "a reference goes into what is no struct");
+    for (struct wire_cursor c = wire_cursor_of(t.payload); !wire_cursor_done(&c);) {
+        TRY_RETURN(wire_next(&c, &item, err));
+        if (item.type != 2 || item.tag != 1) continue;
+        *type = item.payload;
+        if (position-- == 0) return PENNON_OK;
+        ++*at;
+        TRY_RETURN(names_below(item.payload, items, 0, at, err));
+    }
+    return corrupt(err, "a reference is past the struct");
+}
+
+/* Positions of a reference, outermost first. */
+struct steps {
+    uint64_t position[LEVELS_MAX];
+    size_t n;
+};
+
+static pennon_status read_steps(struct bytes segment, struct steps *out, pennon_error *err)
+{
+    struct wire_item item;
+    bool found = true;
+    for (out->n = 0; found;) {
+        TRY_RETURN(find(segment, 2, true, &item, &found, err));
+        if (!found) return unsupported(err, "references to items of lists and maps");
+        if (out->n == LEVELS_MAX) return corrupt(err, "a reference goes too deep");
+        const struct bytes field = item.payload;
+        TRY_RETURN(find_number(field, 1, &out->position[out->n++], err));
+        TRY_RETURN(find(field, 2, true, &item, &found, err));
+        segment = item.payload;
+    }
+    ASSERT(out->n > 0);
+    return PENNON_OK;
+}
+
+static pennon_status check_struct(const struct ArrowSchema *schema, pennon_error *err)
+{
+    if (strcmp(schema->format, "+s") == 0) return PENNON_OK;
+    (void)error_set(err, PENNON_INVALID_ARGUMENT, "substrait: a reference goes into column '%s', which is no struct", schema->name);
+    return error_kind(err, "TypeMismatch");
+}
+
+/* The names that the steps go by, from the second on. */
+static pennon_status name_steps(struct reader *r, const struct steps *steps, struct ast_part *parts, pennon_error *err)
+{
+    const struct ArrowSchema *schema = r->fields[steps->position[0]];
+    struct bytes type = bytes_of(NULL, 0);
+    size_t at = 0;
+    if (steps->n == 1) return PENNON_OK;
+    if (r->types) {
+        if (!r->names_fit) return corrupt(err, "the names do not fit the types");
+        type = r->types[steps->position[0]];
+        at = r->name_at[steps->position[0]];
+    }
+    for (size_t i = 1; i < steps->n; i++) {
+        int64_t child = -1;
+        TRY_RETURN(check_struct(schema, err));
+        if (r->types) {
+            at++;
+            TRY_RETURN(step_into(&type, steps->position[i], r->items_named, &at, err));
+            ASSERT(at < r->n_names); /* as many as the types have */
+            child = arrow_schema_find(schema, r->names[at]);
+        } else if (steps->position[i] < (uint64_t)schema->n_children) {
+            child = (int64_t)steps->position[i];
+        }
+        if (child < 0) {
+            (void)error_set(err, PENNON_INVALID_ARGUMENT, "substrait: struct '%s' has no such field", schema->name);
+            return error_kind(err, "FieldNotFound");
+        }
+        schema = schema->children[child];
+        parts[i] = (struct ast_part){bytes_str(schema->name), true};
+    }
+    return PENNON_OK;
+}
+
 static pennon_status read_field(struct reader *r, struct bytes message, struct ast **out, pennon_error *err)
 {
-    struct bytes segment, field;
+    struct bytes segment;
     struct wire_item item;
-    uint64_t position;
+    struct steps steps;
     bool found;
     TRY_RETURN(find(message, 2, true, &item, &found, err));
     if (found) return unsupported(err, "masked references");
@@ -330,21 +444,16 @@ static pennon_status read_field(struct reader *r, struct bytes message, struct a
     TRY_RETURN(find(message, 3, true, &item, &found, err));
     if (found) return unsupported(err, "references into expressions");
     TRY_RETURN(find_message(message, 1, "a reference is empty", &segment, err));
-    TRY_RETURN(find(segment, 2, true, &item, &found, err));
-    if (!found) return unsupported(err, "references to items of lists and maps");
-    field = item.payload;
-    TRY_RETURN(find(field, 2, true, &item, &found, err));
-    if (found) return unsupported(err, "references to nested fields");
-    TRY_RETURN(find_number(field, 1, &position, err));
-    if (position >= r->n_fields) return corrupt(err, "a reference is past the schema");
-    const struct ArrowSchema *column = r->fields[position];
+    TRY_RETURN(read_steps(segment, &steps, err));
+    if (steps.position[0] >= r->n_fields) return corrupt(err, "a reference is past the schema");
+    const struct ArrowSchema *column = r->fields[steps.position[0]];
     if (!column) return unsupported(err, "references to columns of user-defined types");
     TRY_RETURN(make(r, AST_COLUMN, 0, out, err));
-    (*out)->parts = arena_calloc(r->arena, 1, sizeof *(*out)->parts, err);
+    (*out)->parts = arena_calloc(r->arena, steps.n, sizeof *(*out)->parts, err);
     if (!(*out)->parts) return err->code;
     (*out)->parts[0] = (struct ast_part){bytes_str(column->name), true};
-    (*out)->n = 1;
-    return PENNON_OK;
+    (*out)->n = (uint32_t)steps.n;
+    return name_steps(r, &steps, (*out)->parts, err);
 }
 
 /* ---- functions ---- */
@@ -730,8 +839,34 @@ static pennon_status table_columns(struct reader *r, pennon_error *err)
     return PENNON_OK;
 }
 
-/* Check the count, and strike what cannot be referred to. Names are not looked at: positions say all, and a placeholder is a column that the sender had
- * no type for. */
+static pennon_status read_names(struct reader *r, struct bytes message, pennon_error *err)
+{
+    for (struct wire_cursor c = wire_cursor_of(message); !wire_cursor_done(&c);) {
+        struct wire_item item;
+        TRY_RETURN(wire_next(&c, &item, err));
+        if (item.tag != 1) continue;
+        if (item.type != 2) return corrupt(err, "a name is no text");
+        TRY_RETURN(mem_grow(r->mem, &r->names, &r->cap_names, r->n_names, sizeof *r->names, FUNCTIONS_MAX, err));
+        r->names[r->n_names++] = item.payload;
+    }
+    return PENNON_OK;
+}
+
+/* Where the names of each column begin. */
+static pennon_status place_names(struct reader *r, bool items, pennon_error *err)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < r->n_fields; i++) {
+        r->name_at[i] = at++;
+        TRY_RETURN(names_below(r->types[i], items, 0, &at, err));
+    }
+    r->items_named = items;
+    r->names_fit = at == r->n_names;
+    return PENNON_OK;
+}
+
+/* Check the count, and strike what cannot be referred to. Names of columns are not looked at: positions say all, and a placeholder is a column that the
+ * sender had no type for. */
 static pennon_status read_schema(struct reader *r, struct bytes message, pennon_error *err)
 {
     struct wire_item item;
@@ -739,6 +874,10 @@ static pennon_status read_schema(struct reader *r, struct bytes message, pennon_
     size_t n = 0;
     TRY_RETURN(find(message, 2, true, &item, &found, err));
     if (!found) return PENNON_OK;
+    TRY_RETURN(read_names(r, message, err));
+    r->types = arena_calloc(r->arena, r->n_fields + 1, sizeof *r->types, err);
+    r->name_at = arena_calloc(r->arena, r->n_fields + 1, sizeof *r->name_at, err);
+    if (!r->types || !r->name_at) return err->code;
     struct wire_cursor c = wire_cursor_of(item.payload);
     while (!wire_cursor_done(&c)) {
         struct wire_item type;
@@ -746,11 +885,14 @@ static pennon_status read_schema(struct reader *r, struct bytes message, pennon_
         if (item.tag != 1) continue;
         if (item.type != 2) return corrupt(err, "a type is no message");
         TRY_RETURN(chosen(item.payload, "a type is empty", &type, err));
+        if (n < r->n_fields) r->types[n] = item.payload;
         if (n < r->n_fields && (type.tag == 30 || type.tag == 31)) r->fields[n] = NULL;
         n++;
     }
-    if (n == r->n_fields) return PENNON_OK;
-    return error_set(err, PENNON_INVALID_ARGUMENT, "substrait: the schema has %zu columns, the table has %zu", n, r->n_fields);
+    if (n != r->n_fields)
+        return error_set(err, PENNON_INVALID_ARGUMENT, "substrait: the schema has %zu columns, the table has %zu", n, r->n_fields);
+    TRY_RETURN(place_names(r, true, err));
+    return r->names_fit ? PENNON_OK : place_names(r, false, err);
 }
 
 static pennon_status read_message(struct reader *r, struct bytes message, struct ast **out, pennon_error *err)
@@ -793,6 +935,7 @@ pennon_status expr_compile_substrait(struct bytes message, const struct ArrowSch
 done:
     expr_free(b.e);
     mem_free(m, r.functions);
+    mem_free(m, r.names);
     arena_reset(&arena);
     return st;
 }

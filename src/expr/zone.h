@@ -38,6 +38,7 @@ struct civil civil_of_days(int64_t days);
 int32_t civil_month_days(int64_t year, int32_t month);
 
 static inline int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
-static inline int64_t floor_mod(int64_t a, int64_t b) { return a - floor_div(a, b) * b; }
+/* Defined for every a: the product of the quotient may not fit where the rest does. */
+static inline int64_t floor_mod(int64_t a, int64_t b) { return a % b + (a % b != 0 && (a < 0) != (b < 0) ? b : 0); }
 
 #endif

@@ -110,6 +110,13 @@ void row_id_sequence_get(const struct row_id_sequence *r, uint64_t start, uint64
     }
 }
 
+pennon_status row_id_sequence_search(const struct row_id_sequence *r, const struct value_range *ids, size_t n, row_found_fn found,
+                                     void *ctx, pennon_error *err)
+{
+    for (size_t i = 0; n > 0 && i < r->n_segments; i++) TRY_RETURN(row_segment_search(&r->segments[i], ids, n, found, ctx, err));
+    return PENNON_OK;
+}
+
 /* ---- writing ---- */
 
 /* Elements relative to `base` in the narrowest form. */

@@ -213,3 +213,60 @@ void row_segment_get(const struct row_segment *s, uint64_t first, uint64_t n, ui
     }
     }
 }
+
+/* ---- search ---- */
+
+/* How many ids of a range segment are below `id`. */
+static uint64_t ids_below(const struct row_segment *s, uint64_t id)
+{
+    if (id <= s->start) return 0;
+    if (id >= s->end) return s->n;
+    if (s->kind == ROW_RANGE) return id - s->start;
+    uint64_t low = 0, high = s->n;
+    while (low < high) {
+        const uint64_t mid = low + (high - low) / 2;
+        uint64_t there;
+        row_segment_get(s, mid, 1, &there);
+        if (there < id) {
+            low = mid + 1;
+        } else {
+            high = mid;
+        }
+    }
+    return low;
+}
+
+static pennon_status search_ascending(const struct row_segment *s, const struct value_range *ids, size_t n, row_found_fn found,
+                                      void *ctx, pennon_error *err)
+{
+    if (s->n == 0) return PENNON_OK;
+    ASSERT(s->start < s->end);
+    for (size_t i = value_ranges_find(ids, n, s->start); i < n && ids[i].first < s->end; i++) {
+        const uint64_t first = ids_below(s, ids[i].first), end = ids[i].last >= s->end - 1 ? s->n : ids_below(s, ids[i].last + 1);
+        ASSERT(first <= end && end <= s->n);
+        if (first < end) TRY_RETURN(found(ctx, s->position + first, s->position + end, err));
+    }
+    return PENNON_OK;
+}
+
+/* Arrays are in any order: every element is asked. */
+static pennon_status search_array(const struct row_segment *s, const struct value_range *ids, size_t n, row_found_fn found,
+                                  void *ctx, pennon_error *err)
+{
+    const struct array_message a = {.width = s->width, .base = s->base, .data = s->data};
+    uint64_t from = 0;
+    bool inside = false;
+    for (uint64_t i = 0; i < s->n; i++) {
+        const bool here = value_ranges_have(ids, n, load_element(&a, i));
+        if (here && !inside) from = i;
+        if (!here && inside) TRY_RETURN(found(ctx, s->position + from, s->position + i, err));
+        inside = here;
+    }
+    return inside ? found(ctx, s->position + from, s->position + s->n, err) : PENNON_OK;
+}
+
+pennon_status row_segment_search(const struct row_segment *s, const struct value_range *ids, size_t n, row_found_fn found,
+                                 void *ctx, pennon_error *err)
+{
+    return s->kind == ROW_ARRAY ? search_array(s, ids, n, found, ctx, err) : search_ascending(s, ids, n, found, ctx, err);
+}

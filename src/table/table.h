@@ -251,6 +251,11 @@ uint64_t row_id_sequence_length(const struct row_id_sequence *r);
 bool row_id_sequence_highest(const struct row_id_sequence *r, uint64_t *out);
 /* Ids of positions [start, start + n). */
 void row_id_sequence_get(const struct row_id_sequence *r, uint64_t start, uint64_t n, uint64_t *out);
+/* Positions [start, end) whose ids are in the ranges, in ascending order; neighbours may come apart. O(ranges in the span * log ids) for ranges of
+ * ids, O(ids * log ranges) for arrays. */
+typedef pennon_status (*row_found_fn)(void *ctx, uint64_t start, uint64_t end, pennon_error *err);
+pennon_status row_id_sequence_search(const struct row_id_sequence *r, const struct value_range *ids, size_t n, row_found_fn found,
+                                     void *ctx, pennon_error *err) CHECKED;
 /* Serialized form, chosen as official does. */
 pennon_status row_id_sequence_encode(struct mem *m, const uint64_t *ids, size_t n, struct buf *out, pennon_error *err) CHECKED;
 /* Cached per fragment; NULL when the table has no stable ids. */

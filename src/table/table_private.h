@@ -156,6 +156,9 @@ pennon_status row_segment_parse(struct arena *a, const struct segment_message *m
 pennon_status row_segment_length(const struct segment_message *m, uint64_t *n, pennon_error *err) CHECKED;
 /* Ids [first, first + n) of the segment. */
 void row_segment_get(const struct row_segment *s, uint64_t first, uint64_t n, uint64_t *out);
+/* row_id_sequence_search in one segment; positions are those of the sequence. */
+pennon_status row_segment_search(const struct row_segment *s, const struct value_range *ids, size_t n, row_found_fn found,
+                                 void *ctx, pennon_error *err) CHECKED;
 const struct row_segment *row_id_sequence_segments(const struct row_id_sequence *r, size_t *n);
 
 /* Sequences of one range and one run, as appends write them. */

@@ -2,6 +2,34 @@
 /* FSST: arbitrary tables and codes never crash; arbitrary values come back after training and compression. */
 #include "codec_fuzz.h"
 
+/* Arbitrary codes as values: all at once is what one by one is, and fails where one does. */
+static void decode_together(const struct fsst_decoder *d, struct bytes in, struct mem *mem, pennon_error *err)
+{
+    struct buf chunk, one, all;
+    struct variable_view view;
+    enum { N = 33 };
+    uint32_t offsets[N + 1], ends[N + 1], got[N + 1];
+    bool good = true;
+    buf_init(&chunk, mem, BUF_NO_LIMIT);
+    buf_init(&one, mem, BUF_NO_LIMIT);
+    buf_init(&all, mem, BUF_NO_LIMIT);
+    for (size_t i = 0; i <= N; i++) offsets[i] = (uint32_t)(in.size * i * i / (N * N));
+    FUZZ_CHECK(variable_chunk_encode(4, offsets, N, in.data, &chunk, err) == PENNON_OK);
+    FUZZ_CHECK(variable_chunk_open(bytes_of(chunk.data, chunk.size), 4, N, &view, err) == PENNON_OK);
+    for (size_t i = 0; i < N && good; i++) {
+        ends[i] = (uint32_t)one.size;
+        good = fsst_decode_value(d, variable_value(&view, i), &one, err) == PENNON_OK;
+    }
+    ends[N] = (uint32_t)one.size;
+    const pennon_status st = fsst_decode_values(d, &view, 0, N, &all, 4, got, err);
+    FUZZ_CHECK(good == (st == PENNON_OK));
+    FUZZ_CHECK(!good || (all.size == one.size && (one.size == 0 || memcmp(all.data, one.data, one.size) == 0)));
+    FUZZ_CHECK(!good || memcmp(ends, got, sizeof ends) == 0);
+    buf_free(&chunk);
+    buf_free(&one);
+    buf_free(&all);
+}
+
 static void decode_anything(struct fuzz_input in, struct mem *mem, pennon_error *err)
 {
     struct fsst_decoder d;
@@ -27,6 +55,7 @@ static void decode_anything(struct fuzz_input in, struct mem *mem, pennon_error 
         const pennon_status decoded = fsst_decode_value(&d, value, &out, err);
         FUZZ_CHECK(sized == decoded || decoded == PENNON_OVER_BUDGET);
         FUZZ_CHECK(decoded != PENNON_OK || out.size == size);
+        decode_together(&d, value, mem, err);
     }
     free(codes);
     buf_free(&out);

@@ -25,7 +25,8 @@ UNITS = ["s", "ms", "us", "ns"]
 DAY0 = date(1970, 1, 1)
 # Where official refuses, or panics, and Pennon may answer (docs/compatibility.md).
 WIDER = ["PanicException", "Scans must request at least one column", "concat requires input of at least one array", "for logical boolean operation",
-         "List(Utf8) IS DISTINCT FROM Boolean"]
+         "List(Utf8) IS DISTINCT FROM Boolean", "List(Utf8View) IS DISTINCT FROM Boolean", "List(LargeUtf8) IS DISTINCT FROM Boolean",
+         "Only intervals with the same data type are"]
 # Faults of values: which terms are evaluated when others have decided a row is each side's own matter.
 FAULTS = ["overflow of abs", "Can't cast value", "Cannot cast string"]
 

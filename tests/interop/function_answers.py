@@ -27,7 +27,6 @@ DIFFERENT = {
     "concat(li, li)": "lists are not printed into texts",
     "contains_tokens(s, t)": "official looks at the first query only",
     "date_bin('-1 day', timestamp '1960-01-31 12:34:56')": "strides are positive",
-    "coalesce(dec, d)": "casts of later arguments are evaluated for all rows",
     "ifnull(dec, 1)": "decimals stay decimals", "nvl(dec, dec)": "decimals stay decimals", "nvl(dt, ts)": "dates stay dates",
     "nvl(li, [5])": "lists stay lists", "nvl(ts, ts)": "timestamps stay timestamps", "nvl(tss, ts)": "timestamps stay timestamps",
     "nvl2(s, 1, 2.5)": "numbers stay numbers", "power(dec, 2)": "a float64", "log(10, dec)": "digits behind the point count",

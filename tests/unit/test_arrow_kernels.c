@@ -2,6 +2,8 @@
 /* Kernels over random arrays of every type: each result is valid, normal, and reads row for row like the rows it was made of. */
 #include "arrow_gen.h"
 
+#include "base/call.h"
+
 #define ROUNDS 250
 
 struct sample {
@@ -281,8 +283,8 @@ static void test_arrow_kernels__sort(void **state)
         assert_ok(f, array_view_deep(&v, &s.schema, &s.array, &arena, &f->err));
         /* One key (words are sorted by radix) and the same key twice (by comparison) agree: both are stable. */
         uint64_t twice[128];
-        assert_ok(f, array_sort(schemas, keys, both, 1, f->mem, indices, &f->err));
-        assert_ok(f, array_sort(schemas, keys, both, 2, f->mem, twice, &f->err));
+        assert_ok(f, array_sort(schemas, keys, both, 1, NULL, f->mem, indices, &f->err));
+        assert_ok(f, array_sort(schemas, keys, both, 2, NULL, f->mem, twice, &f->err));
         for (int64_t i = 0; i < s.array.length; i++) {
             assert_int_equal(indices[i], twice[i]);
             if (i == 0) continue;
@@ -346,6 +348,48 @@ static void test_arrow_kernels__out_of_memory(void **state)
     sample_close(&s);
 }
 
+/* Long sorts look at the call: by words, and by comparison. */
+static void test_arrow_kernels__sort_is_cancelled(void **state)
+{
+    struct fixture *f = *state;
+    const int64_t n = (int64_t)1 << 19;
+    pennon_call options;
+    struct call call;
+    pennon_call_init(&options);
+    assert_ok(f, pennon_cancel_new(&options.cancel, &f->err));
+    assert_ok(f, call_begin(&call, &options, &f->err));
+    for (int text = 0; text < 2; text++) {
+        struct ArrowSchema schema;
+        struct ArrowArray array;
+        const struct ArrowSchema *schemas[1] = {&schema};
+        const struct ArrowArray *keys[1] = {&array};
+        const unsigned flags[1] = {0};
+        uint64_t *indices = mem_calloc(f->mem, (size_t)n, sizeof *indices, &f->err);
+        assert_non_null(indices);
+        assert_ok(f, arrow_schema_from_text(bytes_str(text ? "string" : "int64"), "x", f->mem, &schema, &f->err));
+        struct builder *b = builder_new(&schema, f->mem, &f->err);
+        assert_non_null(b);
+        for (int64_t i = 0; i < n; i++) {
+            /* Texts agree in their first eight bytes, which are all that words tell of them. */
+            char value[24];
+            int length = snprintf(value, sizeof value, "the same %06d", (int)(i * 7919 % n));
+            assert_ok(f, text ? builder_append_bytes(b, bytes_of(value, (size_t)length), &f->err)
+                              : builder_append_int(b, i * 7919 % n, &f->err));
+        }
+        assert_ok(f, builder_finish(b, &array, &f->err));
+        builder_free(b);
+        if (text == 0) assert_ok(f, array_sort(schemas, keys, flags, 1, &call, f->mem, indices, &f->err));
+        pennon_cancel_fire(options.cancel);
+        assert_int_equal(array_sort(schemas, keys, flags, 1, &call, f->mem, indices, &f->err), PENNON_CANCELLED);
+        pennon_error_clear(&f->err);
+        mem_free(f->mem, indices);
+        array_release(&array);
+        arrow_schema_release(&schema);
+    }
+    call_end(&call);
+    pennon_cancel_free(options.cancel);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -357,6 +401,7 @@ int main(void)
         FIXTURE_TEST(test_arrow_kernels__slice),
         FIXTURE_TEST(test_arrow_kernels__equal),
         FIXTURE_TEST(test_arrow_kernels__sort),
+        FIXTURE_TEST(test_arrow_kernels__sort_is_cancelled),
         FIXTURE_TEST(test_arrow_kernels__nulls_of_any_type),
         FIXTURE_TEST(test_arrow_kernels__out_of_memory),
     };

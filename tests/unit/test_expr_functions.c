@@ -370,6 +370,23 @@ static void test_expr_functions__of_the_moment(void **state)
     expect_true(w, "starts_with(version(), 'Pennon ')");
 }
 
+/* Rows that an argument has decided do not come to the next one: its faults are not theirs. */
+static void test_expr_functions__lazy_arguments(void **state)
+{
+    struct world *w = *state;
+    expect_true(w, "coalesce(n, 10 / coalesce(n, 2)) = coalesce(n, 5)");
+    expect_true(w, "coalesce(null, n, 10 / coalesce(n, 2)) = ifnull(n, 10 / coalesce(n, 2))");
+    expect_true(w, "coalesce(t, cast(10 / n as string)) = coalesce(t, '2')");
+    expect_true(w, "nvl2(n, n, 10 / coalesce(n, 2)) = coalesce(n, 5)");
+    expect_true(w, "nvl('a', cast(10 / n as string)) = 'a' and coalesce(1, 10 / 0) = 1");
+    expect_kind(w, "nvl2(n, 1, cast(t as bigint))", "CastFailed");
+    expect_kind(w, "coalesce(n, 10 / coalesce(n, 0))", "DivideByZero");
+    expect_kind(w, "coalesce(10 / n, 1)", "DivideByZero");
+    expect_kind(w, "nvl2(n, 10 / n, 1)", "DivideByZero");
+    expect_kind(w, "nullif(n, 10 / n)", "DivideByZero");
+    expect_kind(w, "greatest(n, 10 / n)", "DivideByZero");
+}
+
 /* More patterns than are kept, coming back: each row is matched by its own. */
 static void test_expr_functions__patterns_from_rows(void **state)
 {
@@ -425,10 +442,10 @@ static void test_expr_functions__small_budgets(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_expr_functions__answers),       cmocka_unit_test(test_expr_functions__errors),
-        cmocka_unit_test(test_expr_functions__names),         cmocka_unit_test(test_expr_functions__kinds_of_errors),
-        cmocka_unit_test(test_expr_functions__of_the_moment), cmocka_unit_test(test_expr_functions__patterns_from_rows),
-        cmocka_unit_test(test_expr_functions__small_budgets),
+        cmocka_unit_test(test_expr_functions__answers),        cmocka_unit_test(test_expr_functions__errors),
+        cmocka_unit_test(test_expr_functions__names),          cmocka_unit_test(test_expr_functions__kinds_of_errors),
+        cmocka_unit_test(test_expr_functions__of_the_moment),  cmocka_unit_test(test_expr_functions__patterns_from_rows),
+        cmocka_unit_test(test_expr_functions__lazy_arguments), cmocka_unit_test(test_expr_functions__small_budgets),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -103,7 +103,7 @@ SLOW = "sin(x) > 0.5 and cos(x) * tan(x) > 0.1 or exp(x) > 2 and ln(x + 1) > 0.2
         lambda ds: ds.to_table(filter=SLOW),
         lambda ds: list(ds.scanner(filter=SLOW)._stream()),
         lambda ds: ds.count_rows(SLOW),
-        lambda ds: ds.to_table(order_by=["x"]),
+        lambda ds: ds.to_table(order_by=["x"], filter="x < 0.3"),
         lambda ds: pennon.write_dataset(ds, ds.uri + "-copy", mode="overwrite"),
         lambda ds: ds.validate(),
     ],
