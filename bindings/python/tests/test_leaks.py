@@ -1,7 +1,7 @@
 # Licensed under the Apache License, Version 2.0; see LICENSE.
 """Every call in a loop leaves nothing: no bytes of Python, of the C library's or of Arrow's, no references.
 
-A loop is measured in several windows, of which the best counts: caches, free lists and the pool's threads settle once; a leak is in every window.
+A loop is measured in several windows, of which the best two count: caches, free lists and the pool's threads settle once; a leak is in every window.
 """
 import ctypes
 import functools
@@ -24,7 +24,7 @@ from pennon.refs import Branches, Tags
 
 pytestmark = pytest.mark.measured
 
-WINDOW, WINDOWS = 40, 12
+WINDOW, WINDOWS = 40, 24
 BYTES = 24  # the smallest block of malloc
 
 
@@ -41,7 +41,7 @@ def malloc_bytes():
 
 
 def grown(call, size):
-    """What is left in the best window: blocks of Python, and bytes of the rest. Ends when both are good."""
+    """What is left in the best two windows: blocks of Python, and bytes of the rest. Ends when both are good."""
     blocks, rest = [], []
     for _ in range(WINDOWS):
         gc.collect()
@@ -51,7 +51,7 @@ def grown(call, size):
         gc.collect()
         blocks.append(sys.getallocatedblocks() - before[0])
         rest.append(malloc_bytes() - before[1])
-        if min(blocks) < size and min(rest) < size * BYTES:
+        if len(blocks) > 1 and sorted(blocks)[1] < size and sorted(rest)[1] < size * BYTES:
             return None
     return f"in windows of {size} calls: blocks of Python {blocks}, bytes of malloc {rest}"
 
@@ -209,8 +209,8 @@ def test_nothing_stays(small, name):
 
 
 def test_a_leak_is_seen(small, monkeypatch):
-    kept = []  # objects of a size that the list's own growth does not hide
-    monkeypatch.setitem(CALLS, "leak", lambda ds: kept.append(bytes(20)))
+    kept = []
+    monkeypatch.setitem(CALLS, "leak", lambda ds: kept.extend([bytes(20), bytes(21)]))
     with pytest.raises(AssertionError, match="windows"):
         test_nothing_stays(small, "leak")
     libc = ctypes.CDLL(None)
