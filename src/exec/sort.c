@@ -202,7 +202,7 @@ static bool comes_before(const struct sorting *s, const struct array_view *batch
             order = (int)null_i - (int)null_last;
             if (s->keys[k].flags & ARRAY_SORT_NULLS_FIRST) order = -order;
         } else {
-            order = array_compare(&batch[k], i, &worst[k], last);
+            order = array_compare_nulls(&batch[k], i, &worst[k], last, array_sort_nulls_low(s->keys[k].flags));
             if (s->keys[k].flags & ARRAY_SORT_DESCENDING) order = -order;
         }
         if (order != 0) return order < 0;
