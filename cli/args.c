@@ -376,6 +376,11 @@ char *read_whole(const char *path)
         free(text);
         text = NULL;
     }
+    if (text && memchr(text, 0, n)) { /* no text: what is behind the NUL would be passed over */
+        free(text);
+        text = NULL;
+        errno = EILSEQ;
+    }
     int why = errno; /* of the read that failed */
     if (!standard) fclose(f);
     errno = why;

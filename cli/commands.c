@@ -1,5 +1,6 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /* The subcommands that look at a dataset: info, schema, versions, fragments, count, scan, take, export. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -332,16 +333,20 @@ static int take_selector(const struct args *a, int32_t *selector, uint64_t **row
     return given == 1 ? EXIT_OK : usage_error("take: give exactly one of --rows, --row-ids, --addresses, --range, --sample");
 }
 
+/* "START:END": digits, nothing else, and numbers that fit. */
 static int parse_range(const char *text, uint64_t out[2])
 {
-    unsigned long long start, stop;
-    int used = 0;
-    if (sscanf(text, "%llu:%llu%n", &start, &stop, &used) != 2 || text[used] || start > stop) {
-        return usage_error("--range takes START:END, such as 10:20, not '%s'", text);
+    const char *at = text;
+    bool good = true;
+    for (int i = 0; i < 2 && good; i++) {
+        char *end;
+        errno = 0;
+        good = *at >= '0' && *at <= '9';
+        out[i] = strtoull(at, &end, 10);
+        good = good && errno == 0 && *end == (i ? '\0' : ':');
+        at = end + 1;
     }
-    out[0] = start;
-    out[1] = stop;
-    return EXIT_OK;
+    return good && out[0] <= out[1] ? EXIT_OK : usage_error("--range takes START:END, such as 10:20, not '%s'", text);
 }
 
 static int take_from_file(const struct args *a, size_t n, const uint64_t *rows, const char *format)

@@ -373,8 +373,15 @@ bool array_equal(const struct ArrowSchema *schema, const struct ArrowArray *a, c
  * to each other; floats in IEEE total order (-0.0 below 0.0, NaN above infinity, negative NaN below all); false < true; texts and bytes by
  * byte; decimals by value; lists and structs lexicographically; maps as lists of entries; dictionaries by value. */
 int array_compare(const struct array_view *a, int64_t i, const struct array_view *b, int64_t j);
+/* Nulls below values where `nulls_low`: those of the rows, and those within lists and structs. */
+int array_compare_nulls(const struct array_view *a, int64_t i, const struct array_view *b, int64_t j, bool nulls_low);
 
 enum { ARRAY_SORT_DESCENDING = 1, ARRAY_SORT_NULLS_FIRST = 2 };
+/* nulls_low of a comparison that is turned around for a descending order: nulls within values stand where those of rows do. */
+static inline bool array_sort_nulls_low(unsigned flags)
+{
+    return ((flags & ARRAY_SORT_NULLS_FIRST) != 0) != ((flags & ARRAY_SORT_DESCENDING) != 0);
+}
 /* Stable order of the rows by n_keys columns of equal length: indices[0..length) is filled. flags[k] are ARRAY_SORT_*. Null
  * placement does not depend on the direction. O(n log n), scratch from mem. `c` (NULL = cannot be cancelled) is looked at every few milliseconds. */
 struct call;

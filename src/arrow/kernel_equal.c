@@ -4,7 +4,8 @@
  * Equality compares ranges of two views: nulls first, then the values of runs of rows without nulls, which for plain
  * layouts is one memcmp and for lists one comparison of the child ranges. Nothing is counted or allocated on the way down.
  *
- * The order (array_compare) is for sorting: any two rows compare, nulls above values, floats in IEEE total order. */
+ * The order (array_compare) is for sorting: any two rows compare, nulls above values (or below, also those within values), floats in
+ * IEEE total order. */
 #include "arrow/arrow_internal.h"
 #include "arrow/bitmap.h"
 
@@ -237,7 +238,7 @@ static int order_wide(const uint8_t *a, const uint8_t *b, size_t width)
     return 0;
 }
 
-static int order_fixed(const struct array_view *a, int64_t i, const struct array_view *b, int64_t j)
+static int order_fixed(const struct array_view *a, int64_t i, const struct array_view *b, int64_t j, bool nulls_low)
 {
     switch (a->type.id) {
     case ARROW_FLOAT16:
@@ -256,12 +257,13 @@ static int order_fixed(const struct array_view *a, int64_t i, const struct array
         return c;
     }
     case ARROW_FIXED_SIZE_BINARY: return order_bytes(array_view_bytes(a, i), array_view_bytes(b, j));
-    case ARROW_DICTIONARY: return array_compare(&a->children[0], array_view_int(a, i), &b->children[0], array_view_int(b, j));
+    case ARROW_DICTIONARY:
+        return array_compare_nulls(&a->children[0], array_view_int(a, i), &b->children[0], array_view_int(b, j), nulls_low);
     default: return order_i64(array_view_int(a, i), array_view_int(b, j));
     }
 }
 
-static int order_lists(const struct array_view *a, int64_t i, const struct array_view *b, int64_t j)
+static int order_lists(const struct array_view *a, int64_t i, const struct array_view *b, int64_t j, bool nulls_low)
 {
     int64_t start_a = 0;
     int64_t start_b = 0;
@@ -270,13 +272,13 @@ static int order_lists(const struct array_view *a, int64_t i, const struct array
     array_view_list(a, i, &start_a, &n_a);
     array_view_list(b, j, &start_b, &n_b);
     for (int64_t k = 0; k < n_a && k < n_b; k++) {
-        int c = array_compare(&a->children[0], start_a + k, &b->children[0], start_b + k);
+        int c = array_compare_nulls(&a->children[0], start_a + k, &b->children[0], start_b + k, nulls_low);
         if (c != 0) return c;
     }
     return order_i64(n_a, n_b);
 }
 
-static int order_unions(const struct array_view *a, int64_t i, const struct array_view *b, int64_t j)
+static int order_unions(const struct array_view *a, int64_t i, const struct array_view *b, int64_t j, bool nulls_low)
 {
     int64_t child_a = 0;
     int64_t child_b = 0;
@@ -285,18 +287,18 @@ static int order_unions(const struct array_view *a, int64_t i, const struct arra
     array_view_union(a, i, &child_a, &row_a);
     array_view_union(b, j, &child_b, &row_b);
     if (child_a != child_b) return order_i64(child_a, child_b);
-    return array_compare(&a->children[child_a], row_a, &b->children[child_b], row_b);
+    return array_compare_nulls(&a->children[child_a], row_a, &b->children[child_b], row_b, nulls_low);
 }
 
-int array_compare(const struct array_view *a, int64_t i, const struct array_view *b, int64_t j)
+int array_compare_nulls(const struct array_view *a, int64_t i, const struct array_view *b, int64_t j, bool nulls_low)
 {
     bool null_a = array_view_is_null(a, i);
     bool null_b = array_view_is_null(b, j);
-    if (null_a || null_b) return (int)null_a - (int)null_b;
+    if (null_a || null_b) return nulls_low ? (int)null_b - (int)null_a : (int)null_a - (int)null_b;
     switch (a->type.layout) {
     case LAYOUT_NULL: return 0;
     case LAYOUT_BITS: return (int)array_view_bool(a, i) - (int)array_view_bool(b, j);
-    case LAYOUT_FIXED: return order_fixed(a, i, b, j);
+    case LAYOUT_FIXED: return order_fixed(a, i, b, j, nulls_low);
     case LAYOUT_VAR32:
     case LAYOUT_VAR64:
     case LAYOUT_VIEW: return order_bytes(array_view_bytes(a, i), array_view_bytes(b, j));
@@ -304,18 +306,23 @@ int array_compare(const struct array_view *a, int64_t i, const struct array_view
     case LAYOUT_LIST64:
     case LAYOUT_LIST_VIEW32:
     case LAYOUT_LIST_VIEW64:
-    case LAYOUT_FIXED_LIST: return order_lists(a, i, b, j);
+    case LAYOUT_FIXED_LIST: return order_lists(a, i, b, j, nulls_low);
     case LAYOUT_STRUCT:
         for (int64_t c = 0; c < a->array->n_children; c++) {
-            int order = array_compare(&a->children[c], i, &b->children[c], j);
+            int order = array_compare_nulls(&a->children[c], i, &b->children[c], j, nulls_low);
             if (order != 0) return order;
         }
         return 0;
     case LAYOUT_SPARSE_UNION:
-    case LAYOUT_DENSE_UNION: return order_unions(a, i, b, j);
+    case LAYOUT_DENSE_UNION: return order_unions(a, i, b, j, nulls_low);
     case LAYOUT_RUN_END:
-        return array_compare(&a->children[1], run_end_find(&a->children[0], a->offset + i), &b->children[1],
-                             run_end_find(&b->children[0], b->offset + j));
+        return array_compare_nulls(&a->children[1], run_end_find(&a->children[0], a->offset + i), &b->children[1],
+                                   run_end_find(&b->children[0], b->offset + j), nulls_low);
     }
     return 0;
+}
+
+int array_compare(const struct array_view *a, int64_t i, const struct array_view *b, int64_t j)
+{
+    return array_compare_nulls(a, i, b, j, false);
 }

@@ -55,7 +55,7 @@ static int compare_rows(const struct sorter *s, uint64_t i, uint64_t j)
             c = (int)null_i - (int)null_j;
             if (key->flags & ARRAY_SORT_NULLS_FIRST) c = -c;
         } else {
-            c = array_compare(&key->view, (int64_t)i, &key->view, (int64_t)j);
+            c = array_compare_nulls(&key->view, (int64_t)i, &key->view, (int64_t)j, array_sort_nulls_low(key->flags));
             if (key->flags & ARRAY_SORT_DESCENDING) c = -c;
         }
         if (c != 0) return c;

@@ -10,7 +10,7 @@
 /* How an aggregate is computed. */
 enum cell_kind {
     CELL_COUNT,
-    CELL_SUM_INT, /* wrapping, 64 bits; the result is int64 or uint64 */
+    CELL_SUM_INT, /* wrapping, 64 bits; the result is int64, uint64 or the duration */
     CELL_SUM_FLOAT,
     CELL_SUM_WIDE,  /* decimals */
     CELL_BEST_INT,  /* min, max of integers, times, booleans */
@@ -206,6 +206,10 @@ static pennon_status add_value(struct aggregating *a, const struct running *r, c
 static bool add_column(const struct running *r, const struct array_view *v, struct cell *cell)
 {
     if (v->validity && v->null_count) return false;
+    /* What says in another way that a row is null is asked row by row. */
+    if (v->type.layout == LAYOUT_NULL || v->type.layout == LAYOUT_RUN_END || v->type.layout == LAYOUT_SPARSE_UNION ||
+        v->type.layout == LAYOUT_DENSE_UNION || v->type.id == ARROW_DICTIONARY)
+        return false;
     const int64_t n = v->length;
     const uint8_t *at = v->data + (size_t)v->offset * arrow_type_width(&v->type);
     uint64_t sum = 0;
@@ -357,6 +361,8 @@ static pennon_status put_cell(const struct running *r, const struct cell *cell, 
     if (cell->count == 0) return builder_append_null(b, err);
     switch (r->cell) {
     case CELL_SUM_INT:
+        if (r->type.id == ARROW_DURATION)
+            return put_best_int(r, r->kind == AGGREGATE_AVG ? cell->integer / (int64_t)cell->count : cell->integer, b, err);
         return result->id == ARROW_UINT64 ? builder_append_uint(b, (uint64_t)cell->integer, err)
                                           : builder_append_int(b, cell->integer, err);
     case CELL_SUM_FLOAT:
@@ -518,6 +524,12 @@ static pennon_status plan_sum(struct running *r, const struct ArrowSchema *colum
 {
     const bool avg = r->kind == AGGREGATE_AVG, decimal = arrow_id_is_decimal(r->type.id);
     const bool number = arrow_id_is_integer(r->type.id) || arrow_id_is_float(r->type.id);
+    if (r->type.id == ARROW_DURATION) { /* both are durations of the same unit; the average is cut */
+        r->cell = CELL_SUM_INT;
+        TRY_RETURN(arrow_schema_copy(column, m, out, err));
+        out->flags |= ARROW_FLAG_NULLABLE;
+        return arrow_schema_set_name(out, name, err);
+    }
     if (!number && !decimal) return refuse_type(avg ? "the average" : "the sum", column, m, err);
     r->cell = decimal ? CELL_SUM_WIDE : avg || arrow_id_is_float(r->type.id) ? CELL_SUM_FLOAT : CELL_SUM_INT;
     if (decimal) return decimal_type(&r->type, avg ? 4 : 10, avg ? 4 : 0, name, m, out, err);

@@ -244,6 +244,22 @@ static pennon_status plan_item(struct query *q, const pennon_aggregate *a, struc
     return aggregate_name(q, a, &out->name, err);
 }
 
+/* As columns of a scan, those of the result have names of their own. */
+static pennon_status refuse_doubled_results(const struct query *q, const pennon_names *groups, pennon_error *err)
+{
+    const size_t n = q->n_groups + q->n_items;
+    for (size_t i = 0; i < n; i++) {
+        const char *name = i < q->n_groups ? groups->items[i] : q->items[i - q->n_groups].name;
+        for (size_t k = 0; k < i; k++) {
+            const char *other = k < q->n_groups ? groups->items[k] : q->items[k - q->n_groups].name;
+            if (strcmp(name, other) == 0)
+                return error_set(err, PENNON_INVALID_ARGUMENT, "the result would have two columns named '%s'; give one an alias",
+                                 name);
+        }
+    }
+    return PENNON_OK;
+}
+
 static pennon_status plan_aggregates(struct query *q, const struct snapshot *s, const pennon_scan_options *o, pennon_error *err)
 {
     const pennon_aggregates *a = o->aggregates;
@@ -259,6 +275,7 @@ static pennon_status plan_aggregates(struct query *q, const struct snapshot *s, 
         TRY_RETURN(key_column(q, a->group_by->items[i], &q->groups[i], err));
     }
     for (size_t i = 0; i < a->n; i++, q->n_items++) TRY_RETURN(plan_item(q, &a->items[i], &q->items[i], err));
+    TRY_RETURN(refuse_doubled_results(q, a->group_by, err));
     return finish_read(q, s, o, err);
 }
 

@@ -202,7 +202,7 @@ static bool comes_before(const struct sorting *s, const struct array_view *batch
             order = (int)null_i - (int)null_last;
             if (s->keys[k].flags & ARRAY_SORT_NULLS_FIRST) order = -order;
         } else {
-            order = array_compare(&batch[k], i, &worst[k], last);
+            order = array_compare_nulls(&batch[k], i, &worst[k], last, array_sort_nulls_low(s->keys[k].flags));
             if (s->keys[k].flags & ARRAY_SORT_DESCENDING) order = -order;
         }
         if (order != 0) return order < 0;
@@ -253,7 +253,8 @@ static pennon_status collect(struct sorting *s, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct ArrowArray batch = {0};
-    const uint64_t enough = s->top == UINT64_MAX ? UINT64_MAX : max_u64(s->top, TOP_ROWS / 2) * 2;
+    uint64_t enough;
+    if (mul_overflows(max_u64(s->top, TOP_ROWS / 2), UINT64_C(2), &enough)) enough = UINT64_MAX;
     for (;;) {
         TRY(call_check(&s->call, err));
         TRY(stream_next(&s->in, &batch, err));

@@ -175,6 +175,9 @@ static pennon_status pad(struct row *row, bool left, pennon_error *err)
 static pennon_status row_lpad(struct row *row, pennon_error *err) { return pad(row, true, err); }
 static pennon_status row_rpad(struct row *row, pennon_error *err) { return pad(row, false, err); }
 
+/* Bytes between two looks at the cancel token. */
+#define REPEAT_STEP ((size_t)1 << 20)
+
 static pennon_status row_repeat(struct row *row, pennon_error *err)
 {
     const struct bytes text = row->text[0];
@@ -185,7 +188,15 @@ static pennon_status row_repeat(struct row *row, pennon_error *err)
     }
     uint8_t *to = text_out_room(&row->out, (size_t)size, err);
     if (to == NULL) return err->code;
-    for (uint64_t k = 0; k < times && text.size > 0; k++) memcpy(to + k * text.size, text.data, text.size);
+    /* What is there is copied behind itself, so that short texts too go in large steps; each is a whole number of texts. */
+    if (size > 0) memcpy(to, text.data, text.size);
+    for (size_t done = text.size, step; done < size; done += step) {
+        const size_t most = text.size < REPEAT_STEP ? REPEAT_STEP / text.size * text.size : text.size;
+        step = done < most ? done : most;
+        if (step > size - done) step = (size_t)size - done;
+        if (done >= REPEAT_STEP) TRY_RETURN(call_check(row->run->c, err));
+        memcpy(to + done, to, step);
+    }
     text_out_grew(&row->out, (size_t)size);
     return PENNON_OK;
 }

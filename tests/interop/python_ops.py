@@ -156,3 +156,51 @@ def run_cases(names, folder):
     import python_cases
 
     return python_cases.run(lance, names, folder)
+
+
+def make_history(uri):
+    """A dataset with a version of every verb that official has and the Python package only reads."""
+    import lance
+    import pyarrow as pa
+    import python_cases
+
+    table = python_cases.make_table()
+    dataset = lance.write_dataset(table, uri, max_rows_per_file=300)
+    dataset.insert(table.slice(0, 100))
+    dataset.delete("id % 10 = 3")
+    dataset.update({"half": "half + 1.0"}, where="id < 50")
+    merge = dataset.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+    merge.execute(table.slice(0, 1))
+    dataset.add_columns({"more": "id * 2"})
+    dataset.alter_columns({"path": "name", "name": "label"})
+    dataset.drop_columns(["ok"])
+    dataset.update_config({"a": "b"})
+    # Official cannot read the transaction of a compaction that changed an index.
+    dataset.optimize.compact_files(target_rows_per_fragment=2000)
+    dataset.create_scalar_index("id", "BTREE")
+    dataset.add_columns(pa.field("nothing", pa.int8()))
+    return dataset.version
+
+
+def read_history(uri, package="lance"):
+    """What the package says of every version."""
+    import python_cases
+
+    m = importlib.import_module(package)
+    found = []
+    latest = m.dataset(uri).version
+    for version in range(1, latest + 1):
+        dataset = m.dataset(uri, version=version)
+        made = dataset.read_transaction(version)
+        operation = type(made.operation).__name__
+        found.append(
+            [
+                version, dataset.count_rows(), operation, made.read_version, python_cases.shown(made.transaction_properties, uri), python_cases.shown(dataset.schema, uri),
+                [[one.id, one.physical_rows, one.num_deletions, len(one.files)] for one in (part.metadata for part in dataset.get_fragments())],
+                [one.deletion_file() for one in dataset.get_fragments()], dataset.max_field_id, dataset.has_index,
+                python_cases.shown(made.operation, uri) if operation in ("Append", "Delete", "Update", "Merge", "Project", "UpdateConfig", "Restore") else None,
+                python_cases.shown(dataset.to_table(columns=["id"], limit=3, with_row_id=True), uri),
+                sorted((python_cases.shown(one.metadata, uri) for one in dataset.get_fragments()), key=str),
+            ]
+        )
+    return found

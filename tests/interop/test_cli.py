@@ -228,3 +228,28 @@ def test_control_characters_do_not_reach_the_terminal(table):
         for c in out + message:
             assert c == "\n" or (ord(c) >= 32 and ord(c) != 127 and not 128 <= ord(c) < 160) or c == "\t", (args, out, message)
     assert pennon.scan(odd).column_names == ["id", COLUMN, "tab\tx", "c1\u009bm"]
+
+
+def refused(*args):
+    with pytest.raises(pennon.Failed) as failed:
+        pennon.run(*args)
+    assert failed.value.code == 2 and not failed.value.crashed
+    return failed.value.stderr
+
+
+def test_a_filter_file_is_a_text(table, tmp_path):
+    """What stands behind a NUL is not passed over in silence."""
+    (tmp_path / "filter.sql").write_bytes(b"true\0 AND false")
+    assert "cannot be read" in refused("count", table / "a.lance", "--filter", f"@{tmp_path / 'filter.sql'}")
+    (tmp_path / "rows").write_bytes(b"0\0 1")
+    assert "cannot be read" in refused("take", table / "a.lance", "--rows", f"@{tmp_path / 'rows'}")
+
+
+@pytest.mark.parametrize("text", [" 0:1", "-0:1", "+0:1", "0: 1", "0:1 ", "0:", ":1", "1:0", "0:1:2", "0:18446744073709551616", "99999999999999999999:99999999999999999999"])
+def test_a_range_is_two_numbers(table, text):
+    assert "--range takes START:END" in refused("take", table / "a.lance", "--range", text)
+
+
+@pytest.mark.parametrize("aggregates", ["count,count", "x=count,x=count", "x=count,x=count(*)"])
+def test_aggregates_have_names_of_their_own(table, aggregates):
+    assert "two columns" in refused("scan", table / "a.lance", "--aggregate", aggregates)

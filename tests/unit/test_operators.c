@@ -62,7 +62,8 @@ static int model_order(const struct array_view *v, const struct sort_key *keys, 
     for (size_t k = 0; k < n_keys; k++) {
         const struct array_view *c = &v->children[keys[k].column];
         const bool null_a = array_view_is_null(c, a), null_b = array_view_is_null(c, b);
-        int order = null_a || null_b ? (int)null_a - (int)null_b : array_compare(c, a, c, b);
+        int order = (int)null_a - (int)null_b;
+        if (!null_a && !null_b) order = array_compare_nulls(c, a, c, b, array_sort_nulls_low(keys[k].flags));
         const bool turn = null_a || null_b ? (keys[k].flags & ARRAY_SORT_NULLS_FIRST) : (keys[k].flags & ARRAY_SORT_DESCENDING);
         if (turn) order = -order;
         if (order) return order;

@@ -288,9 +288,10 @@ static bool id_above(const struct ArrowArray *all, int64_t row, int64_t value)
 static void test_scan_filter__order(void **state)
 {
     struct scan_world *w = *state;
-    static const uint64_t limits[] = {UINT64_MAX, 0, 5, 3000};
+    /* Twice 2^63 is no number of rows to wait for. */
+    static const uint64_t limits[] = {UINT64_MAX, 0, 5, 3000, UINT64_C(1) << 63, UINT64_MAX - 1};
     for (int32_t style = PENNON_MATERIALIZE_HEURISTIC; style <= PENNON_MATERIALIZE_LATE; style++) {
-        for (unsigned k = 0; k < 4; k++) {
+        for (unsigned k = 0; k < 6; k++) {
             const pennon_order order = {"m", k & 1, k & 2};
             const pennon_orders orders = {1, &order};
             const uint64_t limit = limits[(k + (unsigned)style) % ARRAY_LEN(limits)];

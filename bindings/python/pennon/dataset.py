@@ -1060,6 +1060,7 @@ def _write_options(
 ) -> dict[str, Any]:
     """The part of the options that writes and fragments share."""
     _refuse_stores(storage_options)
+    mode = mode.lower()
     if mode not in _MODES:
         raise ValueError(f"Invalid mode {mode}")
     if use_legacy_format is not None:
@@ -1103,6 +1104,16 @@ def _existing(uri: str, branch: str | None) -> _pennon.Dataset | None:
         if getattr(error, "detail", None) is not None and error.detail.kind == "DatasetNotFound":  # type: ignore[attr-defined]
             return None
         raise
+
+
+def _check_place(uri: Any, namespace_client: Any, table_id: list[str] | None) -> None:
+    """A dataset is named by its URI, or by a catalog and an id in it."""
+    if uri is not None and (namespace_client is not None or table_id is not None):
+        raise ValueError("Cannot specify both 'uri' and 'namespace_client/table_id'.")
+    if (namespace_client is None) != (table_id is None):
+        raise ValueError("Both 'namespace_client' and 'table_id' must be provided together.")
+    if uri is None and namespace_client is None:
+        raise ValueError("Must specify either 'uri' or both 'namespace_client' and 'table_id'.")
 
 
 def write_dataset(
@@ -1176,8 +1187,8 @@ def write_dataset(
     OSError
         There is a dataset already, the data does not fit its schema, the store failed.
     """
-    if uri is None and namespace_client is None and table_id is None:
-        raise ValueError("Must specify either 'uri' or both 'namespace_client' and 'table_id'.")
+    _check_place(uri, namespace_client, table_id)
+    mode = mode.lower()
     refuse(commit_lock=commit_lock, progress=progress, base_store_params=base_store_params)
     refuse(namespace_client=namespace_client, table_id=table_id)
     options = _write_options(
@@ -1254,8 +1265,7 @@ def dataset(
     ValueError
         There is no such dataset, version or tag.
     """
-    if uri is None and namespace_client is None and table_id is None:
-        raise ValueError("Must specify either 'uri' or both 'namespace_client' and 'table_id'.")
+    _check_place(uri, namespace_client, table_id)
     refuse(namespace_client=namespace_client, table_id=table_id)
     if asof is not None and version is None:
         _refuse_stores(storage_options, commit_lock=commit_lock, base_store_params=base_store_params)

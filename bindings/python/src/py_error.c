@@ -82,6 +82,33 @@ PyObject *py_detail(struct py_state *state, const pennon_error *err)
     return detail;
 }
 
+/* The words of pylance for a kind, which programs look for in the text; they stand before the message unless it has them. */
+static const char *words_of(const pennon_error *err)
+{
+    static const char *const words[][2] = {
+        {"DatasetNotFound", "Dataset was not found"},
+        {"VersionNotFound", "Version not found error, it does not exist"},
+        {"RefNotFound", "Ref not found error, it does not exist"},
+        {"DatasetAlreadyExists", "Dataset already exists"},
+        {"SchemaMismatch", "Append with different schema"},
+    };
+    for (size_t i = 0; err->kind != NULL && i < sizeof(words) / sizeof(*words); i++) {
+        if (strcmp(err->kind, words[i][0]) == 0) return words[i][1];
+    }
+    return NULL;
+}
+
+static PyObject *text_of(const pennon_error *err)
+{
+    const char *words = words_of(err);
+    if (err->message == NULL) return text_or_none(words != NULL ? words : pennon_status_name(err->code));
+    PyObject *message = text_or_none(err->message);
+    if (message == NULL || words == NULL || strstr(err->message, words) != NULL) return message;
+    PyObject *both = PyUnicode_FromFormat("%s: %U", words, message);
+    Py_DECREF(message);
+    return both;
+}
+
 PyObject *py_raise(struct py_state *state, pennon_error *err, enum py_raises how)
 {
     PyObject *message = NULL;
@@ -90,7 +117,7 @@ PyObject *py_raise(struct py_state *state, pennon_error *err, enum py_raises how
     /* The handler of the signal that cancelled the call raises what belongs to it. */
     if (PyErr_Occurred() || PyErr_CheckSignals() < 0) goto done;
     PyObject *type = exception_type(err->code, how);
-    message = text_or_none(err->message != NULL ? err->message : pennon_status_name(err->code));
+    message = text_of(err);
     if (message == NULL) goto done;
     exception = PyObject_CallFunctionObjArgs(type, message, NULL);
     if (exception == NULL) goto done;

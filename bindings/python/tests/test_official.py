@@ -96,6 +96,13 @@ CALLS = {
     "fragments": lambda m, ds, t: m.LanceOperation.Append([1]),
     "asof": lambda m, ds, t: m.dataset(ds.uri, asof=__import__("datetime").datetime(2020, 1, 1)),
     "no uri": lambda m, ds, t: m.dataset(),
+    "uri and a catalog": lambda m, ds, t: m.dataset(ds.uri, namespace_client=object(), table_id=["t"]),
+    "an id alone": lambda m, ds, t: m.dataset(table_id=["t"]),
+    "a version that is not there": lambda m, ds, t: ds.read_transaction(99),
+    "a field that is not there": lambda m, ds, t: ds.update_field_metadata({"zz": {"a": "b"}}),
+    "drop": lambda m, ds, t: m.LanceDataset.drop(ds.uri + "-none"),
+    "a number as columns": lambda m, ds, t: ds.to_table(columns="id"),
+    "type in a schema": lambda m, ds, t: m.json_to_schema({"fields": [{"name": "x", "type": {"type": "zz"}, "nullable": True}]}),
     "default options": lambda m, ds, t: m.dataset(ds.uri, default_scan_options={"nonsense": 1}).to_table(),
 }
 
@@ -126,7 +133,18 @@ def test_details(ds):
         pennon.dataset(ds.uri, version=99)
     detail = caught.value.detail
     assert isinstance(detail, pennon.ErrorDetail)
-    assert (detail.code, detail.kind, detail.message) == ("NOT_FOUND", "VersionNotFound", str(caught.value))
+    assert (detail.code, detail.kind) == ("NOT_FOUND", "VersionNotFound")
+    # The words that programs look for in pylance's text stand before the message.
+    assert str(caught.value) == f"Version not found error, it does not exist: {detail.message}"
+    for call, words in (
+        (lambda: pennon.dataset(ds.uri, version="zz"), "Ref not found error, it does not exist"),
+        (lambda: pennon.dataset(ds.uri + "/none"), "Dataset was not found"),
+        (lambda: pennon.write_dataset({"x": [1]}, ds.uri), "Dataset already exists"),
+        (lambda: pennon.write_dataset({"x": [1]}, ds.uri, mode="append"), "Append with different schema"),
+    ):
+        with pytest.raises((ValueError, OSError)) as caught:
+            call()
+        assert str(caught.value).startswith(words) and str(caught.value).count(words) == 1
     with pytest.raises(ValueError) as caught:
         ds.to_table(columns={"x": "1 / (id - id)"})
     assert caught.value.detail.code == "INVALID_ARGUMENT"
