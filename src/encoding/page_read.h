@@ -81,9 +81,9 @@ struct layer_out {
 struct leaf_out {
     struct mem *mem;
     const struct leaf_type *type;
-    uint64_t n;                              /* values */
-    struct buf values;                       /* fixed: n * items * width bytes; bits: bitmap; dictionary: indices */
-    struct block *mapped;                    /* fixed: reference; then the values are at mapped_at in it, and `values` is empty */
+    uint64_t n;           /* values */
+    struct buf values;    /* fixed: n * items * width bytes; bits: bitmap; dictionary: indices */
+    struct block *mapped; /* fixed: reference; then the values are at mapped_at in it, and `values` is empty */
     const uint8_t *mapped_at;
     struct buf offsets;                      /* variable: n + 1 offsets of 4 or 8 bytes */
     struct buf data;                         /* variable: bytes */

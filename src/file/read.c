@@ -20,7 +20,7 @@ struct page_use {
     struct row_range *rows; /* page relative, in an arena */
     size_t n_rows;
     struct page_plan plan;
-    size_t first_range; /* in the fetch */
+    size_t first_range;      /* in the fetch */
     struct page_buffer flat; /* size not 0: the rows as they lie in the mapping */
 };
 

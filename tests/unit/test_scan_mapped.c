@@ -16,8 +16,8 @@
 #define ROWS 6000
 #define DIM 64
 #define VECTOR_BYTES ((size_t)DIM * 4)
-#define SCHEMA                                                                                                                  \
-    "struct<id: int64, v: fixed_size_list<item: float>[64], n: fixed_size_list<item: float>[64], s: string, st: struct<w: "      \
+#define SCHEMA                                                                                                              \
+    "struct<id: int64, v: fixed_size_list<item: float>[64], n: fixed_size_list<item: float>[64], s: string, st: struct<w: " \
     "fixed_size_list<item: int64>[32], x: int32>>"
 
 struct world {
