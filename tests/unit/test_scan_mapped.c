@@ -192,7 +192,6 @@ static void test_scan_mapped__same_rows(void **state)
         o.filter = filters[i];
         for (o.materialize = PENNON_MATERIALIZE_HEURISTIC; o.materialize <= PENNON_MATERIALIZE_LATE; o.materialize++)
             compare(w, o, &copied, &mapped, seen);
-        o.unordered = true;
         o.limit = 1700;
         o.offset = 1100;
         if (!o.filter) compare(w, o, &copied, &mapped, seen);
