@@ -33,6 +33,8 @@ static const struct option_spec specs[OPT_COUNT] = {
     [OPT_OUTPUT] = {"output", "FILE", OPTION_TEXT, "write to a file, put in place when it is whole (also -o)"},
     [OPT_FRAGMENTS] = {"fragments", "1,2", OPTION_TEXT, "only these fragments, in this order"},
     [OPT_UNORDERED] = {"unordered", NULL, OPTION_FLAG, "batches may come in any order"},
+    [OPT_MAPPED] = {"mapped", NULL, OPTION_FLAG,
+                    "map local files where they hold values as they are; only files that nobody else changes"},
     [OPT_BLOBS] = {"blobs", "FORM", OPTION_TEXT, "blob columns as descriptions (default) or bytes"},
     [OPT_FILE] = {"file", NULL, OPTION_FLAG, "the operand is a single file instead of a table"},
     [OPT_ROWS] = {"rows", "1,5,9", OPTION_TEXT, "rows by position; @FILE reads the list from a file"},

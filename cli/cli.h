@@ -41,6 +41,7 @@ enum option_id {
     OPT_OUTPUT,
     OPT_FRAGMENTS,
     OPT_UNORDERED,
+    OPT_MAPPED,
     OPT_BLOBS,
     OPT_FILE,
     OPT_ROWS,

@@ -156,6 +156,7 @@ static int scan_options(const struct args *a, const pennon_call *call, struct re
     o->batch_rows = x[OPT_BATCH_SIZE].number;
     if (x[OPT_BATCH_SIZE].set && o->batch_rows == 0) return usage_error("--batch-size takes at least 1");
     o->unordered = x[OPT_UNORDERED].set;
+    o->mapped = x[OPT_MAPPED].set;
     o->with_row_id = x[OPT_ROW_ID].set;
     o->with_row_address = x[OPT_ROW_ADDRESS].set;
     int code = blob_form(a, &o->blobs);
@@ -447,8 +448,8 @@ static const enum option_id ref_options[] = {REF_OPTIONS};
 /* All versions of a branch. */
 static const enum option_id line_options[] = {OPT_BRANCH, OPT_EXTERNAL};
 static const enum option_id scan_option_ids[] = {
-    OPT_COLUMNS,   OPT_LIMIT, OPT_OFFSET, REF_OPTIONS, OPT_ROW_ID, OPT_ROW_ADDRESS, OPT_BATCH_SIZE, OPT_FRAGMENTS,
-    OPT_UNORDERED, OPT_BLOBS, OPT_FILE,   OPT_FORMAT,  OPT_OUTPUT, QUERY_OPTIONS,   OPT_EXPLAIN,    OPT_ANALYZE};
+    OPT_COLUMNS, OPT_LIMIT, OPT_OFFSET, REF_OPTIONS, OPT_ROW_ID, OPT_ROW_ADDRESS, OPT_BATCH_SIZE, OPT_FRAGMENTS, OPT_UNORDERED,
+    OPT_MAPPED,  OPT_BLOBS, OPT_FILE,   OPT_FORMAT,  OPT_OUTPUT, QUERY_OPTIONS,   OPT_EXPLAIN,    OPT_ANALYZE};
 static const enum option_id export_option_ids[] = {OPT_COLUMNS,     OPT_LIMIT,     OPT_OFFSET, REF_OPTIONS, OPT_ROW_ID,
                                                    OPT_ROW_ADDRESS, OPT_FRAGMENTS, OPT_BLOBS,  OPT_FORMAT,  QUERY_OPTIONS};
 static const enum option_id count_option_ids[] = {OPT_FILTER, REF_OPTIONS, OPT_FRAGMENTS};

@@ -104,6 +104,11 @@ typedef struct pennon_scan_options {
         include_deleted_rows; /* deleted rows too, marked by a null _rowid; needs with_row_id, refuses limit and offset without a filter */
     pennon_scan_stats_fn stats; /* may be NULL */
     void *stats_ctx;
+    /* Batches may point into data files instead of holding copies, where these are local files and hold values as Arrow does: vectors and other values of
+     * fixed width from 128 bytes on, without nulls, not compressed. What is not so is read as always, and the rows are the same. Mapped bytes are not read
+     * ahead of their use and count in no budget. A mapping lives as long as a batch that points into it; who truncates or overwrites a file meanwhile, which
+     * neither Pennon nor official Lance does, ends this process with SIGBUS or changes the values: only for files that nobody else touches. */
+    bool mapped;
 } pennon_scan_options;
 
 PENNON_EXPORT void pennon_scan_options_init(pennon_scan_options *options);

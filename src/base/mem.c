@@ -577,6 +577,17 @@ struct block *block_from_buf(struct buf *b, pennon_error *err)
     return out;
 }
 
+/* Stands for the capacity of a mapping. */
+#define CAP_MAPPED SIZE_MAX
+
+struct block *block_from_mapping(struct mem *m, void *bytes, size_t size, pennon_error *err)
+{
+    ASSERT(bytes != NULL && size > 0);
+    struct block *out = block_wrap(m, bytes, size, CAP_MAPPED, err);
+    if (!out) (void)munmap(bytes, size);
+    return out;
+}
+
 struct block *block_retain(struct block *b)
 {
     atomic_fetch_add_explicit(&b->refs, 1, memory_order_relaxed);
@@ -589,7 +600,11 @@ void block_release(struct block *b)
     size_t cap;
     memcpy(&cap, b + 1, sizeof cap);
     struct mem *m = b->mem;
-    give(m, b->data, cap + BUF_SLACK, ALIGN);
+    if (cap == CAP_MAPPED) {
+        (void)munmap(b->data, b->size);
+    } else {
+        give(m, b->data, cap + BUF_SLACK, ALIGN);
+    }
     mem_free(m, b);
     mem_release(m);
 }

@@ -95,6 +95,9 @@ struct block {
 
 struct block *block_new(struct mem *m, size_t size, pennon_error *err) CHECKED; /* contents not set */
 struct block *block_from_buf(struct buf *b, pennon_error *err) CHECKED;         /* takes the bytes; b is empty afterwards */
+/* Takes a mapping (whole, as mmap gave it), which is unmapped with the last reference; on failure at once. Its bytes are not charged, there is no slack
+ * behind them, and they are only read. */
+struct block *block_from_mapping(struct mem *m, void *bytes, size_t size, pennon_error *err) CHECKED;
 struct block *block_retain(struct block *b);
 void block_release(struct block *b); /* NULL is allowed */
 

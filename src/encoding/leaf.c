@@ -44,6 +44,7 @@ void leaf_out_free(struct leaf_out *o)
     buf_free(&o->values);
     buf_free(&o->offsets);
     buf_free(&o->data);
+    block_release(o->mapped);
     for (uint32_t i = 0; i < LEAF_MAX_DIMS; i++) buf_free(&o->item_validity[i]);
     for (uint32_t i = 0; o->layers && i < o->n_layers; i++) {
         buf_free(&o->layers[i].validity);
@@ -59,6 +60,20 @@ void leaf_out_free(struct leaf_out *o)
     mem_free(o->mem, o->dictionaries);
     mem_free(o->mem, o->dictionary_ends);
     *o = (struct leaf_out){0};
+}
+
+pennon_status leaf_out_map(struct leaf_out *o, struct block *block, const uint8_t *at, uint64_t n, pennon_error *err)
+{
+    ASSERT(o->type->kind == LEAF_FIXED && o->n == 0 && o->mapped == NULL);
+    ASSERT(at >= block->data && at <= block->data + block->size);
+    o->mapped = block;
+    o->mapped_at = at;
+    o->n = n;
+    for (uint32_t i = 0; i < o->n_layers; i++) {
+        ASSERT(o->specs[i].role == ROLE_ITEM);
+        TRY_RETURN(layer_append_run(&o->layers[i], n, true, err));
+    }
+    return PENNON_OK;
 }
 
 /* ---- appending ---- */
@@ -442,6 +457,18 @@ static void give_validity(struct leaf_out *o, struct ArrowArray *out)
 }
 
 /* The item array of list `dim`, and below it the others. */
+/* The values become buffer 1. */
+static void give_values(struct leaf_out *o, struct ArrowArray *out)
+{
+    ASSERT(!o->mapped || o->values.size == 0);
+    if (o->mapped) {
+        array_give_block(out, 1, o->mapped, o->mapped_at);
+        o->mapped = NULL;
+    } else {
+        array_give_buf(out, 1, &o->values);
+    }
+}
+
 static pennon_status finish_list(struct leaf_out *o, uint32_t dim, uint64_t lists, const struct ArrowSchema *schema,
                                  struct ArrowArray *out, pennon_error *err)
 {
@@ -457,7 +484,7 @@ static pennon_status finish_list(struct leaf_out *o, uint32_t dim, uint64_t list
         if (valid < items) array_give_buf(child, 0, &o->item_validity[dim]);
     }
     if (!last) return finish_list(o, dim + 1, items, item, child, err);
-    array_give_buf(child, 1, &o->values);
+    give_values(o, child);
     return PENNON_OK;
 }
 
@@ -575,7 +602,7 @@ pennon_status leaf_out_finish(struct leaf_out *o, const struct ArrowSchema *sche
         if (o->type->n_dims) {
             TRY(finish_list(o, 0, o->n, schema, out, err));
         } else {
-            array_give_buf(out, 1, &o->values);
+            give_values(o, out);
         }
         break;
     case LEAF_VARIABLE:

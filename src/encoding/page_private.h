@@ -93,6 +93,7 @@ pennon_status zip_open(struct page *p, const struct full_zip_message *m, pennon_
 void zip_init_ranges(const struct page *p, struct page_buffer *out, uint32_t *n);
 pennon_status zip_init(struct page *p, const struct bytes *bytes, pennon_error *err) CHECKED;
 pennon_status zip_plan(const struct page *p, struct page_plan *plan, pennon_error *err) CHECKED;
+bool zip_flat_rows(const struct page *p, const struct row_range *rows, struct page_buffer *out);
 pennon_status zip_decode(const struct page *p, const struct page_plan *plan, const struct bytes *bytes, struct leaf_out *o,
                          struct level_sink *levels, pennon_error *err) CHECKED;
 

@@ -133,6 +133,17 @@ pennon_status page_init(struct page *p, const struct bytes *bytes, pennon_error 
     return PENNON_OK;
 }
 
+bool page_flat_rows(const struct page *p, const struct row_range *rows, struct page_buffer *out)
+{
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    UNUSED(p), UNUSED(rows), UNUSED(out);
+    return false; /* files are little-endian, Arrow arrays are the machine's */
+#else
+    ASSERT(p->ready);
+    return p->kind == PAGE_ZIP && !p->blob && zip_flat_rows(p, rows, out);
+#endif
+}
+
 /* ---- plan ---- */
 
 pennon_status plan_add_range(struct page_plan *plan, uint64_t offset, uint64_t size, size_t *cap, pennon_error *err)

@@ -81,8 +81,10 @@ struct layer_out {
 struct leaf_out {
     struct mem *mem;
     const struct leaf_type *type;
-    uint64_t n;                              /* values */
-    struct buf values;                       /* fixed: n * items * width bytes; bits: bitmap; dictionary: indices */
+    uint64_t n;           /* values */
+    struct buf values;    /* fixed: n * items * width bytes; bits: bitmap; dictionary: indices */
+    struct block *mapped; /* fixed: reference; then the values are at mapped_at in it, and `values` is empty */
+    const uint8_t *mapped_at;
     struct buf offsets;                      /* variable: n + 1 offsets of 4 or 8 bytes */
     struct buf data;                         /* variable: bytes */
     struct buf item_validity[LEAF_MAX_DIMS]; /* list k: a bit an item of list k; empty = all valid so far */
@@ -106,6 +108,10 @@ void leaf_out_free(struct leaf_out *o);
  * too small. */
 pennon_status leaf_out_finish(struct leaf_out *o, const struct ArrowSchema *schema, struct ArrowArray *out,
                               pennon_error *err) CHECKED;
+
+/* All values of an empty leaf_out lie in the block: n of them (rows without nulls), which takes no memory. `at` is aligned to the items. The reference is
+ * the leaf's, on failure too. */
+pennon_status leaf_out_map(struct leaf_out *o, struct block *block, const uint8_t *at, uint64_t n, pennon_error *err) CHECKED;
 
 /* Append: used by the page kinds. */
 pennon_status leaf_append_zero(struct leaf_out *o, uint64_t n, pennon_error *err) CHECKED; /* empty or zero values */
@@ -219,6 +225,8 @@ void page_plan_free(struct page_plan *plan);
 pennon_status page_decode(const struct page *p, const struct page_plan *plan, const struct bytes *bytes, struct leaf_out *o,
                           pennon_error *err) CHECKED;
 
+/* Do the rows lie in the file as Arrow has them: values of fixed width side by side, uncompressed, without nulls? Then where. The page is initialised. */
+bool page_flat_rows(const struct page *p, const struct row_range *rows, struct page_buffer *out);
 /* Are all rows the same, so that the page's bytes say nothing of their number? Known once the page is open. */
 bool page_is_uniform(const struct page *p);
 /* What the page is, as text ("mini-block: fsst, levels rep+def, 12 chunks"); for inspection. */

@@ -224,6 +224,19 @@ static void expect_text(struct zip_decoder *d, const uint8_t *start, size_t had)
     if (buf_reserve(data, data->size + (size_t)more, &ignored) != PENNON_OK) pennon_error_clear(&ignored);
 }
 
+bool zip_flat_rows(const struct page *p, const struct row_range *rows, struct page_buffer *out)
+{
+    const struct zip_page *z = &p->zip;
+    if (!is_flat(p) || z->control != 0 || z->has_index || p->kinds.max_def != 0) return false;
+    for (uint32_t i = 0; i < p->n_specs; i++) {
+        if (p->specs[i].role != ROLE_ITEM) return false;
+    }
+    /* zip_open has seen that all rows are in the buffer. */
+    ASSERT(rows->start < rows->end && rows->end <= p->rows);
+    *out = (struct page_buffer){p->buffers[0].offset + rows->start * z->value_size, (rows->end - rows->start) * z->value_size};
+    return true;
+}
+
 static pennon_status decode_range(struct zip_decoder *d, uint64_t rows)
 {
     pennon_error *err = d->err;

@@ -176,6 +176,7 @@ pennon_status column_plan_make(const struct snapshot *s, const struct column_req
     arena_init(&p->arena, m);
     p->blobs = r->blobs;
     p->with_deleted = r->with_deleted;
+    p->map = r->map;
     TRY_NEW(p->columns, arena_calloc(&p->arena, most, sizeof *p->columns, err));
     TRY_NEW(ids, mem_calloc(m, most, sizeof *ids, err));
     TRY(collect(p, s, r, ids, &n_ids, err));

@@ -59,6 +59,7 @@ struct column_plan {
     bool uses[SYSTEM_COUNT];
     bool plain;        /* the read columns are the result, in this order, nothing to convert */
     bool with_deleted; /* deleted rows are given too, their _rowid is null */
+    bool map;          /* arrays may point into mapped files */
 };
 struct column_request {
     const char *const *columns;
@@ -68,6 +69,7 @@ struct column_request {
     bool row_id, row_address; /* appended, unless they are among the columns */
     bool place;               /* SYSTEM_PLACE, appended as the last */
     bool with_deleted;
+    bool map;
     bool allow_doubled;
     enum blob_handling blobs;
 };

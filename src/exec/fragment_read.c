@@ -74,6 +74,7 @@ static pennon_status open_source(struct reading *rd, struct file_cache *fc, cons
     if (file_reader_version(src->reader) == STORAGE_LEGACY) map = (struct column_map){f->fields, NULL, f->n_fields};
     TRY_RETURN(file_projection_new(src->reader, src->schema, &map, rd->plan->blobs, m, &src->projection, err));
     file_projection_external(src->projection, external_blob_locate, rd->s);
+    if (rd->plan->map) file_projection_map(src->projection);
     src->arrow = file_projection_arrow(src->projection);
     uint64_t rows = file_reader_rows(src->reader);
     CHECK_FILE_RETURN(rd->f->physical_rows == UINT64_MAX || rows == rd->f->physical_rows,

@@ -266,7 +266,7 @@ static pennon_status plan_sources(const struct scan_plan *p, const struct snapsh
     pennon_status st = PENNON_OK;
     const char **names = NULL;
     bool *as_stored = NULL;
-    struct column_request r = {.with_deleted = p->with_deleted, .allow_doubled = true, .blobs = p->blobs};
+    struct column_request r = {.with_deleted = p->with_deleted, .map = p->map, .allow_doubled = true, .blobs = p->blobs};
     TRY_NEW(names, mem_calloc(p->mem, p->n_sources + 1, sizeof *names, err));
     TRY_NEW(as_stored, mem_calloc(p->mem, p->n_sources + 1, sizeof *as_stored, err));
     for (size_t i = 0; i < p->n_sources; i++) {

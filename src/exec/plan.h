@@ -51,6 +51,7 @@ struct scan_plan {
     struct ArrowSchema input; /* what expressions may name; made on first use */
     struct schema *schema;    /* of the table; retained */
     bool with_deleted;
+    bool map; /* arrays may point into mapped files; set before columns are planned */
     enum blob_handling blobs;
     struct expr *filter;      /* NULL = all rows */
     uint32_t *filter_sources; /* of expr_columns(filter) */

@@ -62,6 +62,7 @@ static struct column_request columns_request(const pennon_scan_options *o)
                                    .row_id = o->with_row_id,
                                    .row_address = o->with_row_address,
                                    .with_deleted = o->include_deleted_rows,
+                                   .map = o->mapped,
                                    .blobs = o->blobs == PENNON_BLOBS_BYTES ? BLOB_AS_BYTES : BLOB_AS_DESCRIPTOR};
 }
 
@@ -69,6 +70,7 @@ static pennon_status begin_read(struct query *q, const struct snapshot *s, const
 {
     const struct column_request r = columns_request(o);
     TRY_RETURN(scan_plan_begin(s, r.blobs, r.with_deleted, q->mem, &q->read, err));
+    q->read->map = o->mapped;
     if (!o->filter && !o->substrait_filter) return PENNON_OK;
     return scan_plan_filter(q->read, s, o->filter, bytes_of(o->substrait_filter, o->substrait_filter_size), err);
 }

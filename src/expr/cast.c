@@ -497,6 +497,7 @@ pennon_status cast_datum(const struct call *c, const struct datum *in, const str
     struct cast k = {.c = c, .to_schema = to, .try_cast = try_cast, .scratch = scratch, .zones = &zones};
     TRY(arrow_type_of(to, &k.to, err));
     TRY(cast_view(&k, &in->view, in->scalar ? 1 : rows, &made, err));
+    ASSERT(made.length == (in->scalar ? 1 : rows));
     TRY(datum_own(out, to, &made, in->scalar, scratch, err));
 done:
     if (made.release != NULL) array_release(&made);

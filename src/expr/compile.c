@@ -32,6 +32,7 @@ static pennon_status prune_columns(struct expr *e, pennon_error *err)
         map[i] = (uint32_t)kept;
         if (used[i]) e->columns[kept++] = e->columns[i];
     }
+    ASSERT(kept <= e->n_columns);
     e->n_columns = kept;
     renumber(e, map);
 done:
@@ -67,6 +68,7 @@ done:
 
 pennon_status expr_bind(struct binder *b, const struct ast *tree, bool filter, bool strict, pennon_error *err)
 {
+    ASSERT(b->e != NULL && b->e->root == NULL);
     struct node *root = bind_tree(b, tree, strict, err);
     if (root && filter && root->type.id == ARROW_NULL) {
         (void)bind_error(b, tree, "TypeMismatch", err, "the filter is null and no boolean");
@@ -74,6 +76,7 @@ pennon_status expr_bind(struct binder *b, const struct ast *tree, bool filter, b
     }
     if (root && filter) root = bind_boolean(b, tree, root, err);
     if (!root) return err->code;
+    ASSERT(!filter || root->type.id == ARROW_BOOL);
     b->e->root = root;
     return prune_columns(b->e, err);
 }

@@ -342,6 +342,7 @@ static pennon_status evaluate_call(struct evaluation *ev, const struct node *n, 
     pennon_status st = PENNON_OK;
     if (is_lazy(n)) return evaluate_first_valid(ev, n, out, err);
     bool one = (n->fn->flags & FUNCTION_VOLATILE) == 0;
+    ASSERT(n->n >= n->fn->min_args && (n->fn->max_args == UINT8_MAX || n->n <= n->fn->max_args));
     struct datum *args = arena_calloc(ev->scratch, (size_t)n->n + 1, sizeof *args, err);
     if (args == NULL) return err->code;
     for (uint32_t i = 0; i < n->n; i++) {
@@ -349,6 +350,7 @@ static pennon_status evaluate_call(struct evaluation *ev, const struct node *n, 
         one = one && args[i].scalar;
     }
     TRY(function_call(ev->c, n, args, one ? 1 : ev->rows, ev->scratch, out, err));
+    ASSERT(out->view.length == (one ? 1 : ev->rows));
     if (one) out->scalar = true;
 done:
     for (uint32_t i = 0; i < n->n; i++) datum_release(&args[i]);
@@ -361,6 +363,7 @@ static pennon_status evaluate_cast(struct evaluation *ev, const struct node *n, 
     struct datum in = {.scalar = false};
     TRY(evaluate(ev, n->children[0], &in, err));
     TRY(cast_datum(ev->c, &in, n->schema, n->try_cast, ev->scratch, in.scalar ? 1 : ev->rows, out, err));
+    ASSERT(out->scalar == in.scalar && out->view.type.id == n->type.id);
 done:
     datum_release(&in);
     return st;
@@ -450,6 +453,7 @@ pennon_status expr_evaluate(const struct expr *e, const struct call *c, const st
     TRY(evaluation_begin(&ev, e, c, columns, rows, &scratch, err));
     TRY(evaluate(&ev, e->root, &d, err));
     TRY(datum_to_array(c, &d, e->root->schema, rows, out, err));
+    ASSERT(out->length == rows);
 done:
     datum_release(&d);
     arena_reset(&scratch);
@@ -491,6 +495,7 @@ pennon_status expr_select(const struct expr *e, const struct call *c, const stru
     const struct node *root = e->root;
     uint32_t terms = root->kind == NODE_AND ? root->n : 1;
     uint64_t *pass = NULL;
+    ASSERT(rows >= 0 && (root->type.id == ARROW_BOOL || root->type.id == ARROW_NULL) && terms > 0);
     arena_init(&scratch, c->mem);
     TRY(evaluation_begin(&ev, e, c, columns, rows, &scratch, err));
     /* Slow terms come last: they look only at rows that are left. Which fault is met first does not matter much. */
@@ -500,8 +505,10 @@ pennon_status expr_select(const struct expr *e, const struct call *c, const stru
             if (is_slow(term) == (slow != 0)) TRY(select_term(&ev, term, &pass, err));
         }
     }
+    ASSERT(pass != NULL); /* every term was evaluated, or there was none left to pass */
     words_store(bits, pass, rows);
     *count = words_count(pass, rows);
+    ASSERT(*count <= (uint64_t)rows);
 done:
     arena_reset(&scratch);
     return st;

@@ -317,6 +317,7 @@ static pennon_status find_words(struct evaluation *ev, const struct in_set *set,
          {find_u8_words, find_u16_words, find_u32_words, find_u64_words}},
     };
     size_t width = arrow_type_width(&v->type), log = bit_width(width) - 1;
+    ASSERT(log < 4 && width == (size_t)1 << log);
     const uint8_t *p = array_view_fixed(v, 0);
     if (set->kind == SET_FEW) {
         find_few(set, p, log, out, (size_t)ev->rows);

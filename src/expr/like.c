@@ -464,6 +464,7 @@ static pennon_status like_plain(struct evaluation *ev, const struct node *n, con
                                 struct truth *out, pennon_error *err)
 {
     uint64_t *valid_text = NULL, *valid_pattern = NULL, *valid = NULL, *look = NULL;
+    ASSERT(text->view.type.id != ARROW_DICTIONARY && (pattern != NULL || n->pattern != NULL));
     uint64_t *value = words_new(ev->scratch, ev->rows, err);
     if (value == NULL) return err->code;
     TRY_RETURN(datum_valid(ev->scratch, text, ev->rows, &valid_text, err));

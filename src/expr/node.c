@@ -98,6 +98,7 @@ pennon_status expr_add_type(struct expr *e, const struct ArrowSchema *type, cons
     TRY(arrow_schema_copy(type, e->mem, made, err));
     TRY(arrow_schema_set_name(made, "", err));
     made->flags |= ARROW_FLAG_NULLABLE;
+    ASSERT(made->name != NULL && made->name[0] == '\0');
     e->schemas[e->n_schemas++] = made;
     *out = made;
     made = NULL;
@@ -196,6 +197,7 @@ struct node *node_cast(struct expr *e, struct node *from, const struct ArrowSche
     n->constant = from->constant;
     n->start = from->start;
     n->end = from->end;
+    ASSERT(n->start <= n->end);
     return n;
 }
 
@@ -215,6 +217,7 @@ bool expr_constant_filter(const struct expr *e, bool *value, bool *is_null)
     if (root->kind != NODE_LITERAL) return false;
     if (root->type.id != ARROW_BOOL && root->type.id != ARROW_NULL) return false;
     *is_null = array_view_is_null(&root->literal_view, 0);
+    ASSERT(root->literal.length == 1);
     *value = !*is_null && array_view_bool(&root->literal_view, 0);
     return true;
 }

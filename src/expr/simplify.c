@@ -223,6 +223,7 @@ struct node *simplify_chain(struct binder *b, enum node_kind kind, struct node *
     struct node *out = NULL;
     size_t total = n;
     bool absorbed;
+    ASSERT(kind == NODE_AND || kind == NODE_OR);
     for (size_t i = 0; i < n; i++) total += terms[i]->n;
     struct node **all = mem_calloc(b->e->mem, total + 1, sizeof *all, err);
     if (!all) return NULL;
@@ -236,6 +237,7 @@ struct node *simplify_chain(struct binder *b, enum node_kind kind, struct node *
         out = all[0];
     } else {
         TRY_NEW(out, node_new(b->e, kind, count, all[0]->schema, err));
+        ASSERT(out->n == count);
         memcpy(out->children, all, count * sizeof *all);
         out->constant = true;
         for (size_t i = 0; i < count; i++) out->constant = out->constant && all[i]->constant;

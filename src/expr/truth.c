@@ -22,6 +22,7 @@ pennon_status truth_constant(struct arena *scratch, int64_t rows, bool value, bo
 struct truth truth_of_words(uint64_t *value, uint64_t *valid, int64_t rows)
 {
     size_t n = word_count(rows);
+    ASSERT(value != NULL);
     if (valid != NULL) {
         for (size_t w = 0; w < n; w++) value[w] &= valid[w];
     }
@@ -59,6 +60,7 @@ static pennon_status own_valid(struct arena *scratch, struct truth *t, int64_t r
 pennon_status truth_and(struct arena *scratch, struct truth *acc, const struct truth *t, int64_t rows, pennon_error *err)
 {
     size_t n = word_count(rows);
+    ASSERT(acc->value != NULL && t->value != NULL && acc->value != t->valid);
     if (acc->valid == NULL && t->valid == NULL) {
         for (size_t w = 0; w < n; w++) acc->value[w] &= t->value[w];
         return PENNON_OK;
@@ -76,6 +78,7 @@ pennon_status truth_and(struct arena *scratch, struct truth *acc, const struct t
 pennon_status truth_or(struct arena *scratch, struct truth *acc, const struct truth *t, int64_t rows, pennon_error *err)
 {
     size_t n = word_count(rows);
+    ASSERT(acc->value != NULL && t->value != NULL && acc->value != t->valid);
     if (acc->valid == NULL && t->valid == NULL) {
         for (size_t w = 0; w < n; w++) acc->value[w] |= t->value[w];
         return PENNON_OK;
@@ -131,6 +134,7 @@ pennon_status truth_to_array(const struct truth *t, int64_t rows, struct mem *m,
     pennon_status st = PENNON_OK;
     struct ArrowArray made = {.release = NULL};
     uint8_t *bits = NULL;
+    ASSERT(rows >= 0 && t->value != NULL);
     TRY(array_new(&made, 2, 0, m, err));
     made.length = rows;
     TRY_NEW(bits, array_make_buffer(&made, 1, (size_t)bitmap_bytes((uint64_t)rows), err));

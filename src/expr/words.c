@@ -6,12 +6,14 @@
 
 uint64_t *words_new(struct arena *scratch, int64_t rows, pennon_error *err)
 {
+    ASSERT(rows >= 0);
     return arena_alloc(scratch, (word_count(rows) + 1) * sizeof(uint64_t), err);
 }
 
 /* Up to 64 bits from the bit `offset`. */
 static uint64_t load_part(const uint8_t *bits, uint64_t offset, uint64_t n)
 {
+    ASSERT(n >= 1 && n <= 64);
     const uint8_t *p = bits + offset / 8;
     unsigned shift = (unsigned)(offset % 8);
     uint64_t bytes = bitmap_bytes(shift + n);

@@ -53,6 +53,8 @@ typedef pennon_status (*blob_locate_fn)(void *ctx, const struct call *c, uint32_
                                         char **path, pennon_error *err);
 /* How reads of the projection find external blobs; without it they are NOT_SUPPORTED. `ctx` must outlive the reads. */
 void file_projection_external(struct file_projection *p, blob_locate_fn fn, void *ctx);
+/* Values that lie in a local file as Arrow has them are not read but mapped: the arrays point into the file. What else is there is read as always. */
+void file_projection_map(struct file_projection *p);
 void file_projection_free(struct file_projection *p); /* NULL is allowed */
 /* Arrow schema of the arrays (a struct, SCHEMA_VIEW_FILE); borrowed. */
 const struct ArrowSchema *file_projection_arrow(const struct file_projection *p);

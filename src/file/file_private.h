@@ -47,6 +47,8 @@ struct file_reader {
     struct page_buffer *globals;       /* GBO table */
     struct block *tail;                /* the bytes [size - tail->size, size) */
     struct block *descriptor;          /* FileDescriptor bytes */
+    struct block *mapping;             /* of the file; NULL = not asked for, or not possible; guarded by the lock */
+    bool mapping_tried;
     struct file_column *columns;
     struct schema *schema; /* of the FileDescriptor, made on first use */
     struct arena arena;    /* guarded by lock */
@@ -64,6 +66,8 @@ struct bytes file_tail_view(const struct file_reader *r, uint64_t offset, uint64
 /* Bytes of the file, which must lie in it, as a block: a copy of the tail, or a read. */
 pennon_status file_read_bytes(const struct call *c, struct file_reader *r, uint64_t offset, uint64_t size, struct block **out,
                               pennon_error *err) CHECKED;
+/* The mapping of the file, borrowed from the reader; NULL = it has none. */
+pennon_status file_mapping(struct file_reader *r, struct block **out, pennon_error *err) CHECKED;
 /* Parse the metadata of these columns; reads what is not in the tail in one request. */
 pennon_status file_load_columns(const struct call *c, struct file_reader *r, const uint32_t *columns, size_t n,
                                 pennon_error *err) CHECKED;
@@ -92,6 +96,7 @@ struct file_projection {
     bool has_blobs;
     blob_locate_fn external; /* NULL = external blobs are refused */
     void *external_ctx;
+    bool map;                /* hand out parts of a mapping */
     bool no_external;        /* external blobs are taken for empty: a walk over the file's own bytes */
     struct file_node *nodes; /* top level */
     uint32_t n_nodes;

@@ -363,6 +363,8 @@ void file_projection_free(struct file_projection *p)
     mem_release(m);
 }
 
+void file_projection_map(struct file_projection *p) { p->map = true; }
+
 void file_projection_external(struct file_projection *p, blob_locate_fn fn, void *ctx)
 {
     p->external = fn;

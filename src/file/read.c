@@ -5,6 +5,8 @@
  *   2  the byte ranges of the rows in each page, all columns in one fetch
  *   3  decode every leaf, assemble the nested arrays
  *
+ * Where the projection maps, a leaf whose rows are one flat stretch of one page has no bytes to read and is not decoded: its array points into the file.
+ *
  * Source: spec file-format 12. */
 #include "file/blob_read.h"
 
@@ -18,7 +20,8 @@ struct page_use {
     struct row_range *rows; /* page relative, in an arena */
     size_t n_rows;
     struct page_plan plan;
-    size_t first_range; /* in the fetch */
+    size_t first_range;      /* in the fetch */
+    struct page_buffer flat; /* size not 0: the rows as they lie in the mapping */
 };
 
 struct reading {
@@ -31,6 +34,7 @@ struct reading {
     size_t *leaf_uses; /* n_leaves + 1: first use of each leaf */
     struct fetch fetch;
     struct leaf_out *leaves;
+    struct block *mapping; /* borrowed; NULL = nothing is mapped */
 };
 
 /* ---- which pages ---- */
@@ -199,10 +203,31 @@ done:
 
 /* ---- the bytes ---- */
 
+/* Items are read where they lie: at the alignment of their type, where it has one. */
+static bool is_aligned(uint64_t offset, uint32_t width)
+{
+    const bool power = width && (width & (width - 1)) == 0;
+    return !power || offset % min_u64(width, 64) == 0;
+}
+
+/* Can the rows of this use be handed out of the mapping? */
+static bool use_mapping(const struct reading *rd, struct page_use *u)
+{
+    const bool alone = rd->leaf_uses[u->leaf + 1] - rd->leaf_uses[u->leaf] == 1 && u->n_rows == 1;
+    struct page_buffer flat;
+    if (!rd->mapping || !alone || !page_flat_rows(u->open, &u->rows[0], &flat)) return false;
+    const struct file_column *col = &rd->reader->columns[rd->p->leaf_columns[u->leaf]];
+    if (!is_aligned(flat.offset, col->type.width) || !range_inside(flat.offset, flat.size, rd->mapping->size)) return false;
+    u->flat = flat;
+    return flat.size > 0;
+}
+
 static pennon_status plan_bytes(struct reading *rd, pennon_error *err)
 {
+    if (rd->p->map) TRY_RETURN(file_mapping(rd->reader, &rd->mapping, err));
     for (size_t i = 0; i < rd->n_uses; i++) {
         struct page_use *u = &rd->uses[i];
+        if (use_mapping(rd, u)) continue;
         pennon_status st = page_plan(u->open, rd->call->mem, u->rows, u->n_rows, &u->plan, err);
         if (st != PENNON_OK) return file_where(rd->reader, st, rd->p->leaf_columns[u->leaf], (int64_t)u->page, PENNON_NOWHERE, err);
         u->plan.call = rd->call;
@@ -221,6 +246,10 @@ static pennon_status decode_leaf(void *arg, size_t leaf, pennon_error *err)
     TRY_RETURN(call_check(rd->call, err));
     for (size_t i = rd->leaf_uses[leaf]; i < rd->leaf_uses[leaf + 1]; i++) {
         struct page_use *u = &rd->uses[i];
+        if (u->flat.size) {
+            const uint8_t *at = rd->mapping->data + u->flat.offset;
+            return leaf_out_map(&rd->leaves[leaf], block_retain(rd->mapping), at, u->rows[0].end - u->rows[0].start, err);
+        }
         pennon_status st = page_decode(u->open, &u->plan, rd->fetch.bytes + u->first_range, &rd->leaves[leaf], err);
         if (st != PENNON_OK) return file_where(rd->reader, st, rd->p->leaf_columns[leaf], (int64_t)u->page, PENNON_NOWHERE, err);
     }

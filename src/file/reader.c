@@ -268,6 +268,20 @@ done:
     return st;
 }
 
+pennon_status file_mapping(struct file_reader *r, struct block **out, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    (void)pthread_mutex_lock(&r->lock);
+    if (!r->mapping_tried) {
+        st = store_map(r->store, r->path, r->size, r->mem, &r->mapping, err);
+        r->mapping_tried = st == PENNON_OK;
+    }
+    *out = r->mapping;
+    (void)pthread_mutex_unlock(&r->lock);
+    ASSERT(st == PENNON_OK || *out == NULL);
+    return st;
+}
+
 struct file_reader *file_reader_retain(struct file_reader *r)
 {
     atomic_fetch_add_explicit(&r->refs, 1, memory_order_relaxed);
@@ -286,6 +300,7 @@ void file_reader_release(struct file_reader *r)
     schema_release(r->schema);
     block_release(r->tail);
     block_release(r->descriptor);
+    block_release(r->mapping);
     pennon_store_free(r->store);
     arena_reset(&r->arena);
     (void)pthread_mutex_destroy(&r->lock);

@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -145,6 +146,26 @@ static void file_put(struct local *l, struct open_file *f)
     ASSERT(f->users > 0);
     f->users--;
     (void)pthread_mutex_unlock(&l->lock);
+}
+
+/* ---- mappings ---- */
+
+pennon_status local_map(void *self, const char *path, uint64_t size, struct mem *m, struct block **out, pennon_error *err)
+{
+    struct local *l = self;
+    struct open_file *f;
+    struct stat sb;
+    void *bytes = MAP_FAILED;
+    ASSERT(size > 0 && size <= SIZE_MAX);
+    *out = NULL;
+    TRY_RETURN(file_get(l, path, &f, err));
+    /* A file of another size is not the one that was opened; reads say what is wrong with it. */
+    if (fstat(f->fd, &sb) == 0 && S_ISREG(sb.st_mode) && (uint64_t)sb.st_size == size)
+        bytes = mmap(NULL, (size_t)size, PROT_READ, MAP_SHARED, f->fd, 0);
+    file_put(l, f);
+    if (bytes == MAP_FAILED) return PENNON_OK;
+    *out = block_from_mapping(m, bytes, (size_t)size, err);
+    return *out ? PENNON_OK : err->code;
 }
 
 /* ---- reads ---- */

@@ -275,6 +275,14 @@ void store_remove_empty_folders(pennon_store *s, const char *path, size_t keep)
     if (good && s->scheme[0] == '\0') local_remove_empty_folders(s->self, path, keep);
 }
 
+pennon_status store_map(pennon_store *s, const char *path, uint64_t size, struct mem *m, struct block **out, pennon_error *err)
+{
+    *out = NULL;
+    if (s->scheme[0] != '\0' || size == 0 || size > SIZE_MAX) return PENNON_OK;
+    TRY_RETURN(store_path_check(path, err));
+    return at_path(s, local_map(s->self, path, size, m, out, err), path, err);
+}
+
 pennon_status store_copy(const struct call *c, pennon_store *s, const char *from, const char *to, pennon_error *err)
 {
     TRY_RETURN(call_check(c, err));

@@ -34,6 +34,10 @@ pennon_status store_head(const struct call *c, pennon_store *s, const char *path
                          pennon_error *err) CHECKED;
 pennon_status store_read_ranges(const struct call *c, pennon_store *s, const char *path, size_t n, const pennon_range *ranges,
                                 pennon_error *err) CHECKED;
+/* The whole object as a mapping, where it is a local file of exactly this size; *out NULL where it is not, or the system does not map it. Bytes of the
+ * mapping are gone (SIGBUS) when somebody truncates the file: only for callers that were told so. `m` holds the block. */
+pennon_status store_map(pennon_store *s, const char *path, uint64_t size, struct mem *m, struct block **out,
+                        pennon_error *err) CHECKED;
 /* Whole object, at most `max` bytes (more is OVER_BUDGET). */
 pennon_status store_get(const struct call *c, pennon_store *s, const char *path, uint64_t max, struct block **out,
                         pennon_error *err) CHECKED;

@@ -22,6 +22,8 @@ pennon_status store_wrap(struct mem *m, const pennon_store_vtable *vtable, void 
 
 /* Local files below the root folder `root` (absolute). */
 pennon_status local_store_new(pennon_runtime *rt, const char *root, pennon_store **out, pennon_error *err) CHECKED;
+/* store_map of a local store. */
+pennon_status local_map(void *self, const char *path, uint64_t size, struct mem *m, struct block **out, pennon_error *err) CHECKED;
 void local_remove_empty_folders(void *self, const char *path, size_t keep);
 pennon_status memory_store_new(struct mem *m, pennon_store **out, pennon_error *err) CHECKED;
 

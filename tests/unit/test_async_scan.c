@@ -23,6 +23,7 @@ struct world {
     pennon_call call;
     pennon_error err;
     pennon_dataset *ds;
+    bool unordered; /* scans in any order */
 };
 
 static void fine(pennon_status st, const pennon_error *err)
@@ -72,6 +73,12 @@ static int setup_threads(void **state, uint32_t threads)
 
 static int setup(void **state) { return setup_threads(state, 3); }
 static int setup_one_thread(void **state) { return setup_threads(state, 1); }
+static int setup_unordered(void **state)
+{
+    const int failed = setup(state);
+    ((struct world *)*state)->unordered = true;
+    return failed;
+}
 
 static int teardown(void **state)
 {
@@ -91,6 +98,7 @@ static pennon_async_scan *open_scan(struct world *w, const char *filter)
     o.call = &w->call;
     o.batch_rows = BATCH;
     o.filter = filter;
+    o.unordered = w->unordered;
     fine(pennon_async_scan_open(w->ds, &o, &scan, &w->err), &w->err);
     return scan;
 }
@@ -360,6 +368,11 @@ static void test_async_scan__refuses_null(void **state)
 #name " with one thread", name, setup_one_thread, teardown, NULL \
     }
 
+#define CASE_UNORDERED(name)                                         \
+    {                                                                \
+#name " in any order", name, setup_unordered, teardown, NULL \
+    }
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -374,6 +387,10 @@ int main(void)
         CASE_ONE_THREAD(test_async_scan__by_poll),
         CASE_ONE_THREAD(test_async_scan__many_at_once),
         CASE_ONE_THREAD(test_async_scan__let_go),
+        CASE_UNORDERED(test_async_scan__by_callback),
+        CASE_UNORDERED(test_async_scan__by_poll),
+        CASE_UNORDERED(test_async_scan__many_at_once),
+        CASE_UNORDERED(test_async_scan__let_go),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
