@@ -660,7 +660,12 @@ static pennon_status lower_name(struct binder *b, struct bytes name, struct byte
 static pennon_status unknown_function(struct binder *b, const struct ast *a, struct bytes name, pennon_error *err)
 {
     const char *const *names = expr_function_names();
+    static const char *const aggregates[] = {"sum", "avg", "mean", "min", "max", "count"};
     size_t n = 0;
+    for (size_t i = 0; i < ARRAY_LEN(aggregates); i++) {
+        if (strcmp((const char *)name.data, aggregates[i]) == 0)
+            return bind_error(b, a, "FunctionNotFound", err, "no function named '%s': aggregates are not supported here", aggregates[i]);
+    }
     while (names[n]) n++;
     const char *near = nearest_name((const char *)name.data, names, n);
     return bind_error(b, a, "FunctionNotFound", err, "no function named '%.256s'%s%s%s", (const char *)name.data,

@@ -30,6 +30,8 @@ static int64_t find_top(const struct ArrowSchema *input, const struct ast_part *
     return found;
 }
 
+#define NO_STRUCT "field (what stands before it is no struct)"
+
 /* No child of `in` has this name. */
 static pennon_status unknown_name(const struct binder *b, const struct ast *a, const struct ArrowSchema *in, struct bytes name,
                                   const char *what, pennon_error *err)
@@ -42,8 +44,11 @@ static pennon_status unknown_name(const struct binder *b, const struct ast *a, c
     TRY_NEW(names, mem_calloc(b->e->mem, n + 1, sizeof *names, err));
     for (size_t i = 0; i < n; i++) names[i] = in->children[i]->name;
     const char *near = nearest_name(text, names, n);
+    /* A bare word that is like no column: perhaps a text without its quotes. */
+    const char *other = in == b->input && a->kind == AST_COLUMN && a->n == 1 && !a->parts[0].quoted
+                            ? "; texts stand in single quotes" : "";
     st = bind_error(b, a, "FieldNotFound", err, "no %s named '%.256s'%s%s%s", what, text, near ? "; did you mean '" : "",
-                    near ? near : "", near ? "'?" : "");
+                    near ? near : "", near ? "'?" : other);
 done:
     mem_free(b->e->mem, names);
     mem_free(b->e->mem, text);
@@ -103,7 +108,7 @@ struct node *bind_column(struct binder *b, const struct ast *a, pennon_error *er
         bool is_struct = strcmp(type->format, "+s") == 0;
         int64_t child = is_struct ? arrow_schema_find(type, a->parts[i].name) : -1;
         if (child < 0) {
-            st = unknown_name(b, a, type, a->parts[i].name, is_struct ? "field" : "field (it is no struct)", err);
+            st = unknown_name(b, a, type, a->parts[i].name, is_struct ? "field" : NO_STRUCT, err);
             goto done;
         }
         type = type->children[child];
@@ -142,7 +147,7 @@ struct node *bind_field(struct binder *b, const struct ast *a, struct node *from
     buf_init(&path, b->e->mem, BUF_NO_LIMIT);
     int64_t child = from->type.id == ARROW_STRUCT ? arrow_schema_find(from->schema, name) : -1;
     if (child < 0) {
-        st = unknown_name(b, a, from->schema, name, from->type.id == ARROW_STRUCT ? "field" : "field (it is no struct)", err);
+        st = unknown_name(b, a, from->schema, name, from->type.id == ARROW_STRUCT ? "field" : NO_STRUCT, err);
         goto done;
     }
     if (from->kind == NODE_COLUMN) {

@@ -65,14 +65,47 @@ pennon_status expect_word(struct parser *p, const char *upper, pennon_error *err
     return at_word(p, upper) ? parse_advance(p, err) : parse_unexpected(p, upper, err);
 }
 
+/* The word of a whole statement that stands here, or with which the text begins; NULL where there is none. */
+static const char *statement_word(const struct parser *p)
+{
+    static const char *const words[] = {"SELECT", "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET"};
+    const uint8_t *text = p->text.data;
+    size_t from = 0;
+    while (from < p->token.start && (text[from] == ' ' || text[from] == '\t' || text[from] == '\n' || text[from] == '\r')) from++;
+    for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+        const size_t n = strlen(words[i]);
+        if (token_is_word(&p->token, words[i])) return words[i];
+        /* The first two only: the others are as likely names of columns. */
+        if (words[i][0] != 'S' && words[i][0] != 'W') continue;
+        if (from + n < p->token.start && strncasecmp((const char *)text + from, words[i], n) == 0 && text[from + n] == ' ')
+            return words[i];
+    }
+    return NULL;
+}
+
+/* How a sign of other languages is written here. */
+static const char *sign_instead(struct bytes sign)
+{
+    static const char *const signs[][2] = {{"&&", ", AND is"}, {"!", ", NOT is"}, {"=>", ", >= is"}, {"=<", ", <= is"}};
+    for (size_t i = 0; i < ARRAY_LEN(signs); i++) {
+        if (sign.size == strlen(signs[i][0]) && memcmp(sign.data, signs[i][0], sign.size) == 0) return signs[i][1];
+    }
+    return "";
+}
+
 pennon_status parse_unexpected(struct parser *p, const char *expected, pennon_error *err)
 {
     static const char *const operators[] = {"SIMILAR", "RLIKE",   "REGEXP", "GLOB", "MATCH",    "XOR",    "DIV",
                                             "MOD",     "COLLATE", "AT",     "OVER", "OVERLAPS", "FILTER", "NOTNULL"};
     const struct token *t = &p->token;
     if (t->kind == TOKEN_SIGN && t->sign == SIGN_OTHER) {
-        return syntax_error(p->text, t->start, t->end, err, "'%.*s' is not supported; expected %s", (int)t->inner.size,
-                            (const char *)t->inner.data, expected);
+        return syntax_error(p->text, t->start, t->end, err, "'%.*s' is not supported%s; expected %s", (int)t->inner.size,
+                            (const char *)t->inner.data, sign_instead(t->inner), expected);
+    }
+    const char *statement = t->start < t->end ? statement_word(p) : NULL;
+    if (statement) {
+        return syntax_error(p->text, t->start, t->end, err, "%s is of a statement, and this is an expression alone; expected %s",
+                            statement, expected);
     }
     for (size_t i = 0; i < ARRAY_LEN(operators); i++) {
         if (token_is_word(t, operators[i])) {
