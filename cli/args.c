@@ -84,9 +84,11 @@ static const struct option_spec specs[OPT_COUNT] = {
     [OPT_REPLACE] = {"replace", NULL, OPTION_FLAG, "set: exactly these keys afterwards"},
     [OPT_FILTER] = {"filter", "SQL", OPTION_TEXT,
                     "only rows for which it is true, such as \"price > 10 AND name LIKE 'a%'\"; @FILE reads it"},
-    [OPT_EXPR] = {"expr", "NAME=SQL", OPTION_REPEATED, "add a computed column; may be given again and again"},
+    [OPT_EXPR] = {"expr", "NAME=SQL", OPTION_REPEATED,
+                  "a computed column behind those of --columns (alone without it); may be given again and again"},
     [OPT_ORDER_BY] = {"order-by", "A DESC,B", OPTION_TEXT, "columns, each with asc or desc, nulls first or nulls last (default)"},
-    [OPT_AGGREGATE] = {"aggregate", "F(A),…", OPTION_TEXT, "count, count(a), sum, avg, min, max; name=sum(a) names the result"},
+    [OPT_AGGREGATE] = {"aggregate", "F(A),…", OPTION_TEXT,
+                       "count, count(a), sum, avg, min, max; name=sum(a) names the result; without --columns, --order-by, --limit"},
     [OPT_GROUP_BY] = {"group-by", "A,B", OPTION_TEXT, "a row of aggregates for each value of these columns"},
     [OPT_EXPLAIN] = {"explain", NULL, OPTION_FLAG, "print how it would be done instead of doing it"},
     [OPT_ANALYZE] = {"analyze", NULL, OPTION_FLAG, "do it, and print how long each part took and what it read, not the rows"},
@@ -156,6 +158,20 @@ static bool allows(const struct command *c, enum option_id id)
     return false;
 }
 
+/* What SQL and others call an option that the command has; NULL where there is none. */
+static const char *instead_of(const struct command *c, const char *name)
+{
+    static const struct {
+        const char *name;
+        enum option_id id;
+    } others[] = {
+        {"where", OPT_FILTER}, {"sql", OPT_FILTER}, {"select", OPT_COLUMNS}, {"sort", OPT_ORDER_BY}, {"sort-by", OPT_ORDER_BY}};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        if (strcmp(name, others[i].name) == 0 && allows(c, others[i].id)) return specs[others[i].id].name;
+    }
+    return NULL;
+}
+
 static bool unknown_option(const struct command *c, const char *name)
 {
     const char *names[OPT_COUNT];
@@ -163,7 +179,13 @@ static bool unknown_option(const struct command *c, const char *name)
     for (int i = 0; i < OPT_COUNT; i++) {
         if (allows(c, (enum option_id)i)) names[n++] = specs[i].name;
     }
-    const char *near = nearest(name, names, n);
+    const char *near = instead_of(c, name);
+    for (int i = 0; !near && i < OPT_COUNT; i++) {
+        if (strcmp(name, specs[i].name) != 0) continue;
+        usage_error("%s: --%s is an option of other commands; see pennon %s --help", c->name, name, c->name);
+        return false;
+    }
+    if (!near) near = nearest(name, names, n);
     if (near) {
         usage_error("%s: unknown option --%s; did you mean --%s?", c->name, name, near);
     } else {
@@ -258,7 +280,9 @@ static bool check_operands(const struct command *c, const struct args *a)
         return false;
     }
     if (a->n_operands > c->max_operands) {
-        usage_error("%s: '%s' is one operand too many", c->name, a->operands[c->max_operands]);
+        const bool filters = allows(c, OPT_FILTER);
+        usage_error("%s: '%s' is one operand too many; see pennon %s --help%s", c->name, a->operands[c->max_operands], c->name,
+                    filters ? "; conditions are given with --filter" : "");
         return false;
     }
     return true;
@@ -299,7 +323,9 @@ static void print_option(enum option_id id)
 {
     char left[64];
     snprintf(left, sizeof left, "--%s%s%s", specs[id].name, specs[id].value ? " " : "", specs[id].value ? specs[id].value : "");
-    printf("  %-30s %s\n", left, specs[id].help);
+    int width = 30; /* of characters: the bytes that go on with one count extra */
+    for (const char *p = left; *p; p++) width += ((unsigned char)*p & 0xc0) == 0x80;
+    printf("  %-*s %s\n", width, left, specs[id].help);
 }
 
 void print_help(const struct command *c)
@@ -326,6 +352,16 @@ static void keep(void *list)
     if (n_kept < sizeof kept_lists / sizeof kept_lists[0]) kept_lists[n_kept++] = list;
 }
 
+/* Blanks around an item do not count; names that begin or end with one stand in back-ticks. */
+static const char *without_blanks(char *item)
+{
+    static const char blanks[] = " \t\r\n";
+    item += strspn(item, blanks);
+    size_t n = strlen(item);
+    while (n > 0 && strchr(blanks, item[n - 1])) item[--n] = '\0';
+    return item;
+}
+
 bool split_names(const char *text, pennon_names *out)
 {
     size_t n = 1, at = 0;
@@ -345,7 +381,7 @@ bool split_names(const char *text, pennon_names *out)
         if (*p != '\0' && (*p != ',' || quoted)) continue;
         bool last = *p == '\0';
         *p = '\0';
-        items[at++] = start;
+        items[at++] = without_blanks(start);
         start = p + 1;
         if (last) break;
     }

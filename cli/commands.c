@@ -476,7 +476,9 @@ const struct command command_scan = {
     "URI",
     "read rows",
     "Prints a table, or CSV, JSON lines, or an Arrow IPC stream. --file reads a single data file.\n"
-    "SQL: names as they are, `quoted` where they hold other characters; 'texts'; date '2026-01-31'.",
+    "SQL of --filter and --expr: expressions, no statements. Names as they are, in `back-ticks` where they hold\n"
+    "other characters; 'texts' in single quotes (\"double\" ones hold texts too, never names); date '2026-01-31'.\n"
+    "A number must fit the type of the column beside it: CAST(grams AS double) / 1000.5 for an integer column.",
     scan_option_ids,
     COUNT(scan_option_ids),
     1,

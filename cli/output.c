@@ -92,7 +92,9 @@ int write_listing(const struct args *a, const pennon_call *call, struct ArrowArr
 
 int write_text(const char *text)
 {
-    if (puts(text) < 0 && errno != EPIPE) return usage_error("standard output cannot be written");
+    const size_t n = strlen(text);
+    const bool ended = n > 0 && text[n - 1] == '\n';
+    if ((ended ? fputs(text, stdout) : puts(text)) < 0 && errno != EPIPE) return usage_error("standard output cannot be written");
     return EXIT_OK;
 }
 

@@ -69,8 +69,11 @@ int query_expressions(const struct args *a, struct query *q, const pennon_expres
         const char *text = a->repeated[i].text, *equal = strchr(text, '=');
         if (!equal || equal == text || !equal[1]) return usage_error("--expr takes name=sql, such as 'area=w * h', not '%s'", text);
         if (n == QUERY_ITEMS) return too_many("expr");
-        char *name = strndup(text, (size_t)(equal - text));
-        if (!name) return usage_error("out of memory");
+        char *copy = strndup(text, (size_t)(equal - text));
+        if (!copy) return usage_error("out of memory");
+        q->copies[q->n_copies++] = copy;
+        const char *name = trim(copy);
+        if (!*name) return usage_error("--expr: the name is missing before '%s'", equal);
         q->expression_items[n].name = name;
         q->expression_items[n++].sql = equal + 1;
         q->expressions = (pennon_expressions){n, q->expression_items};
@@ -139,18 +142,22 @@ static int parse_aggregate(char *item, pennon_aggregate *out)
     open = find_outside(item, '(');
     close = item + strlen(item);
     if (!open || close[-1] != ')')
-        return usage_error("--aggregate takes count, count(a), sum(a), avg(a), min(a), max(a), not '%s'", item);
+        return usage_error("--aggregate takes count, count(a), sum(a), avg(a), min(a), max(a), also named: total=sum(a), not '%s'",
+                           item);
     *open = close[-1] = '\0';
     char *column = trim(open + 1), *function = trim(item);
     for (int32_t i = PENNON_AGGREGATE_COUNT; i <= PENNON_AGGREGATE_MAX; i++) {
         if (strcasecmp(function, names[i]) != 0) continue;
         if (i == PENNON_AGGREGATE_COUNT && (strcmp(column, "*") == 0 || strcmp(column, "1") == 0)) return EXIT_OK;
-        if (!*column) return usage_error("--aggregate: %s needs a column", function);
+        if (!*column || strcmp(column, "*") == 0) return usage_error("--aggregate: %s needs a column", function);
+        if (strncasecmp(column, "distinct ", 9) == 0)
+            return usage_error("--aggregate: DISTINCT is not supported; --group-by gives a row for each value");
         out->function = i;
         out->column = column;
         return EXIT_OK;
     }
-    const char *near = nearest(function, names + PENNON_AGGREGATE_COUNT, PENNON_AGGREGATE_MAX);
+    const bool mean = strcasecmp(function, "mean") == 0 || strcasecmp(function, "average") == 0;
+    const char *near = mean ? names[PENNON_AGGREGATE_AVG] : nearest(function, names + PENNON_AGGREGATE_COUNT, PENNON_AGGREGATE_MAX);
     return usage_error("--aggregate: unknown function '%s'%s%s%s", function, near ? "; did you mean " : "", near ? near : "",
                        near ? "?" : "");
 }
@@ -204,6 +211,9 @@ static int filter_option(const struct args *a, struct query *q, const char **out
 int query_options(const struct args *a, struct query *q, pennon_scan_options *o)
 {
     o->include_deleted_rows = a->options[OPT_INCLUDE_DELETED].set;
+    if (o->include_deleted_rows && !o->with_row_id) return usage_error("--include-deleted needs --with-row-id");
+    if (o->include_deleted_rows && (o->limit != PENNON_NONE || o->offset) && !a->options[OPT_FILTER].set)
+        return usage_error("--include-deleted with --limit or --offset needs --filter");
     int code = filter_option(a, q, &o->filter);
     if (code == EXIT_OK) code = query_expressions(a, q, &o->expressions);
     if (code == EXIT_OK) code = order_options(a, q, o);
@@ -213,7 +223,6 @@ int query_options(const struct args *a, struct query *q, pennon_scan_options *o)
 
 void query_options_free(struct query *q)
 {
-    for (size_t i = 0; i < q->expressions.n; i++) free((void *)(uintptr_t)q->expression_items[i].name);
     for (size_t i = 0; i < q->n_copies; i++) free(q->copies[i]);
     *q = (struct query){0};
 }

@@ -16,7 +16,7 @@ struct query {
     pennon_aggregate aggregate_items[QUERY_ITEMS];
     pennon_aggregates aggregates;
     pennon_names groups;
-    char *copies[4];
+    char *copies[4 + QUERY_ITEMS];
     size_t n_copies;
 };
 

@@ -664,7 +664,8 @@ static pennon_status unknown_function(struct binder *b, const struct ast *a, str
     size_t n = 0;
     for (size_t i = 0; i < ARRAY_LEN(aggregates); i++) {
         if (strcmp((const char *)name.data, aggregates[i]) == 0)
-            return bind_error(b, a, "FunctionNotFound", err, "no function named '%s': aggregates are not supported here", aggregates[i]);
+            return bind_error(b, a, "FunctionNotFound", err, "no function named '%s': aggregates are not supported here",
+                              aggregates[i]);
     }
     while (names[n]) n++;
     const char *near = nearest_name((const char *)name.data, names, n);

@@ -45,8 +45,8 @@ static pennon_status unknown_name(const struct binder *b, const struct ast *a, c
     for (size_t i = 0; i < n; i++) names[i] = in->children[i]->name;
     const char *near = nearest_name(text, names, n);
     /* A bare word that is like no column: perhaps a text without its quotes. */
-    const char *other = in == b->input && a->kind == AST_COLUMN && a->n == 1 && !a->parts[0].quoted
-                            ? "; texts stand in single quotes" : "";
+    const char *other =
+        in == b->input && a->kind == AST_COLUMN && a->n == 1 && !a->parts[0].quoted ? "; texts stand in single quotes" : "";
     st = bind_error(b, a, "FieldNotFound", err, "no %s named '%.256s'%s%s%s", what, text, near ? "; did you mean '" : "",
                     near ? near : "", near ? "'?" : other);
 done:

@@ -2,7 +2,10 @@
 """The command under odd hands: exit codes, suggestions, places that cannot be written, closed pipes, control characters."""
 import json
 import os
+import pathlib
+import re
 import resource
+import shlex
 import shutil
 import signal
 import subprocess
@@ -119,6 +122,51 @@ def test_unknown_names_bring_suggestions(table):
     assert "did you mean 'name'?" in call("scan", table / "a.lance", "--columns", "nmae")[2]
     assert "did you mean 'scan'?" in call("sacn", table / "a.lance")[2]
     assert "did you mean --columns?" in call("scan", table / "a.lance", "--colums", "id")[2]
+
+
+@pytest.mark.parametrize("args, part", [
+    (("scan", "--where", "id = 1"), "did you mean --filter?"),
+    (("scan", "--sort", "id"), "did you mean --order-by?"),
+    (("take", "--rows", "0", "--filter", "id = 1"), "--filter is an option of other commands"),
+    (("count", "id = 1"), "conditions are given with --filter"),
+    (("count", "--filter", "name = Ann"), "no column named 'Ann'; texts stand in single quotes"),
+    (("count", "--filter", "id > 5 LIMIT 3"), "LIMIT is of a statement"),
+    (("scan", "--include-deleted"), "--include-deleted needs --with-row-id"),
+    (("scan", "--include-deleted", "--with-row-id", "--limit", "1"), "needs --filter"),
+    (("scan", "--aggregate", "count(*) AS n"), "total=sum(a)"),
+    (("scan", "--aggregate", "count(distinct id)"), "DISTINCT is not supported"),
+    (("scan", "--aggregate", "sum(*)"), "sum needs a column"),
+    (("scan", "--aggregate", "mean(id)"), "did you mean avg?"),
+    (("scan", "--expr", " =id"), "the name is missing"),
+])
+def test_habits_of_sql_are_answered(table, args, part):
+    code, _, message = call(args[0], table / "a.lance", *args[1:])
+    assert code == 2 and part in message, message
+
+
+def test_blanks_around_names_do_not_count(table):
+    code, out, message = call("scan", table / "a.lance", "--columns", "name , id", "--expr", "two = id * 2", "--limit", "1", "--format", "csv")
+    assert (code, out) == (0, "name,id,two\nname 0,0,0\n"), message
+    code, out, message = call("scan", table / "a.lance", "--aggregate", "n = count", "--group-by", "id, name", "--format", "csv")
+    assert code == 0 and out.startswith("id,name,n\n0,name 0,1\n"), message
+
+
+def test_a_plan_ends_with_one_newline(table):
+    code, out, message = call("scan", table / "a.lance", "--explain")
+    assert code == 0 and out.startswith("LanceRead") and out.endswith("\n") and not out.endswith("\n\n"), (out, message)
+
+
+def test_the_readme_can_be_followed(tmp_path):
+    """Every `pennon` line of its blocks, in order, in one folder."""
+    root = pathlib.Path(__file__).resolve().parents[2]
+    (tmp_path / "examples").symlink_to(root / "examples")
+    lines = [line for block in re.findall(r"```sh\n(.*?)```", (root / "README.md").read_text(), re.S) for line in block.splitlines()
+             if line.startswith("pennon ")]
+    assert len(lines) > 15
+    for line in lines:
+        command = " ".join(shlex.quote(str(word)) for word in pennon.command()) + line.removeprefix("pennon")
+        done = subprocess.run(command, shell=True, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
+        assert done.returncode == 0, (line, done.stderr.decode())
 
 
 def test_an_append_of_other_types_names_the_way(table, tmp_path):
