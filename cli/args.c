@@ -88,7 +88,7 @@ static const struct option_spec specs[OPT_COUNT] = {
                   "a computed column behind those of --columns (alone without it); may be given again and again"},
     [OPT_ORDER_BY] = {"order-by", "A DESC,B", OPTION_TEXT, "columns, each with asc or desc, nulls first or nulls last (default)"},
     [OPT_AGGREGATE] = {"aggregate", "F(A),…", OPTION_TEXT,
-                       "count, count(a), sum, avg, min, max; name=sum(a) names the result; without --columns, --order-by, --limit"},
+                       "count, count(a), sum, avg, min, max; name=sum(a) names it; not with --columns, --order-by, --limit"},
     [OPT_GROUP_BY] = {"group-by", "A,B", OPTION_TEXT, "a row of aggregates for each value of these columns"},
     [OPT_EXPLAIN] = {"explain", NULL, OPTION_FLAG, "print how it would be done instead of doing it"},
     [OPT_ANALYZE] = {"analyze", NULL, OPTION_FLAG, "do it, and print how long each part took and what it read, not the rows"},

@@ -104,8 +104,8 @@ pennon_status parse_unexpected(struct parser *p, const char *expected, pennon_er
     }
     const char *statement = t->start < t->end ? statement_word(p) : NULL;
     if (statement) {
-        return syntax_error(p->text, t->start, t->end, err, "%s is of a statement, and this is an expression alone; expected %s",
-                            statement, expected);
+        return syntax_error(p->text, t->start, t->end, err,
+                            "%s belongs to statements, and this is a single expression; expected %s", statement, expected);
     }
     for (size_t i = 0; i < ARRAY_LEN(operators); i++) {
         if (token_is_word(t, operators[i])) {

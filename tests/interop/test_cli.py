@@ -130,7 +130,7 @@ def test_unknown_names_bring_suggestions(table):
     (("take", "--rows", "0", "--filter", "id = 1"), "--filter is an option of other commands"),
     (("count", "id = 1"), "conditions are given with --filter"),
     (("count", "--filter", "name = Ann"), "no column named 'Ann'; texts stand in single quotes"),
-    (("count", "--filter", "id > 5 LIMIT 3"), "LIMIT is of a statement"),
+    (("count", "--filter", "id > 5 LIMIT 3"), "LIMIT belongs to statements"),
     (("scan", "--include-deleted"), "--include-deleted needs --with-row-id"),
     (("scan", "--include-deleted", "--with-row-id", "--limit", "1"), "needs --filter"),
     (("scan", "--aggregate", "count(*) AS n"), "total=sum(a)"),
