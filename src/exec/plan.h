@@ -117,8 +117,8 @@ void piece_free(const struct call *c, struct piece *p);
 
 /* Counters of a running scan; shared by its threads. */
 struct scan_counters {
-    struct call_counters first, late;
-    _Atomic(uint64_t) looked_at, passed, late_rows, stretches, late_ns;
+    struct call_counters first, late, taken; /* taken: behind a sort, for the rows that it kept */
+    _Atomic(uint64_t) looked_at, passed, late_rows, stretches, late_ns, taken_rows, taken_ns;
     _Atomic(uint64_t) skipped; /* fragments that the bounds of the filter leave out */
 };
 

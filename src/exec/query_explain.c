@@ -129,14 +129,27 @@ static void projection_node(struct writer *w, const struct scan_plan *p, size_t 
     end(w, meter(w, which), NULL);
 }
 
+static void take_metrics(struct writer *w, uint64_t rows, uint64_t ns, const struct call_counters *read)
+{
+    put_number(w, "output_rows=", rows);
+    put_time(w, ", elapsed_compute=", ns);
+    put_number(w, ", bytes_read=", get(&read->bytes));
+    put_number(w, ", iops=", get(&read->requests));
+    put_number(w, ", requests=", get(&read->requests));
+}
+
+/* Of the late columns of a filter. */
 static void late_metrics(struct writer *w)
 {
     const struct scan_counters *c = &w->run->counters;
-    put_number(w, "output_rows=", get(&c->late_rows));
-    put_time(w, ", elapsed_compute=", get(&c->late_ns));
-    put_number(w, ", bytes_read=", get(&c->late.bytes));
-    put_number(w, ", iops=", get(&c->late.requests));
-    put_number(w, ", requests=", get(&c->late.requests));
+    take_metrics(w, get(&c->late_rows), get(&c->late_ns), &c->late);
+}
+
+/* Of the columns that are read for the rows of a sort. */
+static void taken_metrics(struct writer *w)
+{
+    const struct scan_counters *c = &w->run->counters;
+    take_metrics(w, get(&c->taken_rows), get(&c->taken_ns), &c->taken);
 }
 
 static void coalesce_node(struct writer *w)
@@ -147,7 +160,8 @@ static void coalesce_node(struct writer *w)
 }
 
 /* `here`: columns that are there; `late`: those that are taken. */
-static void take_node(struct writer *w, const struct column_plan *here, const struct column_plan *late)
+static void take_node(struct writer *w, const struct column_plan *here, const struct column_plan *late,
+                      void (*metrics)(struct writer *))
 {
     begin(w, "Take", NULL);
     put(w, "columns=\"");
@@ -155,7 +169,7 @@ static void take_node(struct writer *w, const struct column_plan *here, const st
     put(w, here->read->n_fields ? ", _rowaddr" : "_rowaddr");
     put_names(w, late, true, false);
     put(w, "\"");
-    end(w, NULL, late_metrics);
+    end(w, NULL, metrics);
     coalesce_node(w);
 }
 
@@ -302,7 +316,7 @@ static void read_nodes(struct writer *w, const struct snapshot *s, uint64_t rows
     const struct query *q = w->q;
     const struct split *sp = shown_split(q->read);
     if (!q->n_keys) projection_node(w, q->read, q->read->n_outputs, METER_READ);
-    if (sp->late) take_node(w, sp->first, sp->late);
+    if (sp->late) take_node(w, sp->first, sp->late, late_metrics);
     if (!q->n_keys && q->read->filter && (q->limit != UINT64_MAX || q->offset)) limit_node(w);
     read_node(w, s, rows);
 }
@@ -324,7 +338,7 @@ pennon_status query_explain(const struct call *c, struct snapshot *s, struct fil
         const struct scan_plan *shown = q->take ? q->take : q->read;
         if (q->take) {
             projection_node(&w, shown, shown->n_outputs, METER_TAKE);
-            take_node(&w, shown_split(q->read)->first, shown->splits[SPLIT_WIDE].first);
+            take_node(&w, shown_split(q->read)->first, shown->splits[SPLIT_WIDE].first, taken_metrics);
         } else {
             projection_node(&w, shown, q->n_visible, METER_TAKE);
         }

@@ -87,14 +87,20 @@ static pennon_status take_step(struct sorted *t, struct ArrowArray *out, pennon_
     const struct ArrowArray *column = t->batch.children[t->batch.n_children - 1];
     const uint64_t *places = (const uint64_t *)column->buffers[1] + column->offset + t->batch.offset;
     struct call c = t->call;
-    if (t->run) c.counters = &t->run->counters.late;
+    if (t->run) c.counters = &t->run->counters.taken;
     for (;;) {
         const uint64_t n = min_u64(t->step, (uint64_t)t->batch.length - t->at);
         ASSERT(n > 0);
+        const int64_t start = t->run ? clock_monotonic_ns() : 0;
         pennon_status st = plan_take(&c, t->s, t->fc, t->take, places + t->at, (size_t)n, out, err);
         if (st == PENNON_OK) {
             ASSERT(out->length == (int64_t)n);
             t->at += n;
+            if (t->run) {
+                atomic_fetch_add_explicit(&t->run->counters.taken_rows, n, memory_order_relaxed);
+                atomic_fetch_add_explicit(&t->run->counters.taken_ns, (uint64_t)(clock_monotonic_ns() - start),
+                                          memory_order_relaxed);
+            }
             t->step = max_u64(t->batch_bytes / max_u64(array_bytes(&t->take->arrow, out) / n, 1), 1);
             return PENNON_OK;
         }

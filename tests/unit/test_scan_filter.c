@@ -656,6 +656,9 @@ static void test_scan_filter__explain(void **state)
     o.order_by = &orders;
     static const char *const ordered[] = {"Take: columns=", "SortExec: TopK(fetch=6), expr=[m@0 DESC NULLS FIRST]", "LanceRead"};
     expect_text(w, &o, false, ordered, 3);
+    static const char *const taken[] = {"Take: columns=", "metrics=[output_rows=5, elapsed_compute=",     "SortExec: elapsed=",
+                                        "Take: columns=", "metrics=[output_rows=18599, elapsed_compute=", "LanceRead"};
+    expect_text(w, &o, true, taken, ARRAY_LEN(taken));
     o.order_by = NULL;
     static const char *const analyzed[] = {
         "AnalyzeExec verbose=true, elapsed=", "\n  TracedExec", "\n      Take: ", "bytes_read=", "LanceRead: elapsed=",
