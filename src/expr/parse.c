@@ -9,6 +9,8 @@
  * Two limits bound what nests: the levels of recursion, and the height of the tree, which loops build as well. A tree that was accepted is accepted
  * again when it is printed with parentheses around every operand: that takes two levels of recursion for each of the tree.
  * Source: spec expressions 1, 4, 5. */
+#include <strings.h>
+
 #include "arrow/arrow.h"
 #include "expr/parser.h"
 
