@@ -10,6 +10,7 @@
 #include "pennon/dataset.h"
 #include "pennon/file.h"
 #include "pennon/ingest.h"
+#include "pennon/mutation.h"
 #include "pennon/refs.h"
 #include "pennon/scan.h"
 #include "pennon/stream.h"
@@ -93,6 +94,7 @@ enum option_id {
     OPT_INCLUDE_DELETED,
     OPT_SAMPLE,
     OPT_SEED,
+    OPT_WHERE,
     OPT_COUNT
 };
 
@@ -188,6 +190,6 @@ void progress_hide(void);
 
 extern const struct command command_info, command_schema, command_versions, command_fragments, command_count, command_scan,
     command_take, command_write, command_export, command_inspect, command_verify, command_cleanup, command_log, command_tag,
-    command_branch, command_clone, command_commit, command_transaction, command_restore, command_config;
+    command_branch, command_clone, command_commit, command_transaction, command_restore, command_config, command_delete;
 
 #endif

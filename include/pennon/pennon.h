@@ -11,6 +11,7 @@
  *     appender.h   many threads that append, few commits
  *     maintenance.h cleanup of old versions
  *     refs.h       tags, branches, clones
+ *     mutation.h   delete rows
  *     transaction.h transactions, commit, restore, config and metadata, base paths
  *     ingest.h     CSV, JSON lines and IPC in and out
  *     file.h       single data files
@@ -26,6 +27,7 @@
 #include "pennon/file.h"
 #include "pennon/ingest.h"
 #include "pennon/maintenance.h"
+#include "pennon/mutation.h"
 #include "pennon/refs.h"
 #include "pennon/runtime.h"
 #include "pennon/scan.h"

@@ -328,8 +328,7 @@ static pennon_status next_target(struct commit *m, pennon_error *err)
 
 /* ---- pauses ---- */
 
-/* One of 2^(attempt + 2) slots of `unit_ns` each, by chance; cancel and deadline are looked at. */
-static pennon_status pause_between(const struct call *c, uint32_t attempt, int64_t unit_ns, pennon_error *err)
+pennon_status commit_pause(const struct call *c, uint32_t attempt, int64_t unit_ns, pennon_error *err)
 {
     uint64_t random;
     TRY_RETURN(random_bytes(&random, sizeof random, err));
@@ -376,7 +375,7 @@ static pennon_status run_attempts(struct commit *m, pennon_error *err)
         if (m->landed) return PENNON_OK;
         ASSERT(conflict);
         if (i == 0) unit_ns = (clock_monotonic_ns() - begun) / 10 * 11;
-        if (i + 1 < attempts) TRY_RETURN(pause_between(m->call, i, unit_ns, err));
+        if (i + 1 < attempts) TRY_RETURN(commit_pause(m->call, i, unit_ns, err));
     }
     return exhausted(m, err);
 }
@@ -397,7 +396,7 @@ static pennon_status run_detached(struct commit *m, pennon_error *err)
         m->target |= DETACHED_VERSION;
         TRY_RETURN(put_version(m, &conflict, err));
         if (m->landed) return PENNON_OK;
-        if (i + 1 < attempts) TRY_RETURN(pause_between(m->call, i, FIRST_UNIT_NS, err));
+        if (i + 1 < attempts) TRY_RETURN(commit_pause(m->call, i, FIRST_UNIT_NS, err));
     }
     return exhausted(m, err);
 }

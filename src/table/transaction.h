@@ -93,6 +93,8 @@ void transaction_options_init(struct transaction_options *o);
 pennon_status commit_transaction(const struct call *c, const struct table_location *at, struct snapshot *read,
                                  const struct transaction *t, const struct transaction_options *o, struct snapshot **out,
                                  pennon_error *err) CHECKED;
+/* Sleep before attempt `attempt` + 1: one of 2^(attempt + 2) slots of `unit_ns` each, by chance. CANCELLED, TIMEOUT. */
+pennon_status commit_pause(const struct call *c, uint32_t attempt, int64_t unit_ns, pennon_error *err) CHECKED;
 /* Several Appends as one: all fragments, a new uuid, the lowest read version. */
 pennon_status transaction_batch(struct mem *m, const struct transaction *const *parts, size_t n, struct transaction **out,
                                 pennon_error *err) CHECKED;
