@@ -257,6 +257,22 @@ static inline void prepare_deleted(struct world *w)
 }
 static inline pennon_status run_delete(struct world *w) { return delete_rows(w, 4); }
 
+static inline pennon_status delete_where(struct world *w, uint64_t version, const char *where)
+{
+    pennon_dataset *ds;
+    pennon_mutation_options o;
+    pennon_mutation_options_init(&o);
+    o.call = &w->call;
+    o.conflict_retries = 2;
+    pennon_status st = world_open(w, w->table, version, NULL, &ds);
+    if (st == PENNON_OK) st = pennon_dataset_delete(ds, where, &o, NULL, &w->err);
+    pennon_dataset_free(ds);
+    return st;
+}
+static inline pennon_status run_delete_where(struct world *w) { return delete_where(w, PENNON_NONE, "id IN (2, 3) OR id >= 50"); }
+/* Read before another deletion of the same fragment. */
+static inline pennon_status run_delete_beside(struct world *w) { return delete_where(w, 1, "id < 6 AND id <> 1"); }
+
 static inline pennon_status run_bases(struct world *w)
 {
     pennon_dataset *ds;
@@ -357,6 +373,8 @@ static const struct operation operations[] = {
     {"shallow clone", prepare_two, run_clone_shallow, PENNON_ALREADY_EXISTS, ONE_STEP},
     {"deep clone", prepare_two, run_clone_deep, PENNON_ALREADY_EXISTS, ONE_STEP},
     {"delete, rebased", prepare_deleted, run_delete, PENNON_CONFLICT, ONE_STEP},
+    {"delete by a filter", prepare_two, run_delete_where, PENNON_OK, ONE_STEP},
+    {"delete by a filter, rebased", prepare_deleted, run_delete_beside, PENNON_OK, ONE_STEP},
     {"base paths", prepare_one, run_bases, PENNON_INVALID_ARGUMENT, ONE_STEP},
     {"detached", prepare_one, run_detached, PENNON_OK, ONE_STEP},
     {"batch", prepare_one, run_batch, PENNON_OK, ONE_STEP},

@@ -1,5 +1,5 @@
 # Licensed under the Apache License, Version 2.0; see LICENSE.
-"""Sixteen processes with mixed work on one local table, Pennon and official Lance together; then a model of the table checks every version.
+"""Many processes with mixed work on one local table, Pennon and official Lance together; then a model of the table checks every version.
 
 A version is what its transaction makes of the one before: an append adds one batch of one writer, which no other version adds; a delete takes away
 rows that its predicate names and no others; an update changes the rows it meant by one and no row else; compaction and
@@ -49,6 +49,9 @@ while time.monotonic() < end:
         time.sleep(random.random() * 0.6)
     elif role == "config":
         run(["config", turn], "config", "set", uri, f"race.{number}={turn}")
+    elif role == "delete":
+        run(["delete", turn % 97], "delete", uri, "--where", f"id % 97 = {turn % 97}")
+        time.sleep(0.2)
     elif role == "tag":
         run(["tag", turn], "tag", "create", uri, f"t-{number}-{turn}")
         time.sleep(0.05)
@@ -97,7 +100,7 @@ while time.monotonic() < end:
     turn += 1
 """
 
-ROLES = [("ours", "append")] * 6 + [("ours", "config"), ("ours", "tag"), ("ours", "restore")] + \
+ROLES = [("ours", "append")] * 6 + [("ours", "config"), ("ours", "tag"), ("ours", "restore"), ("ours", "delete")] + \
     [("official", "append")] * 3 + [("official", role) for role in ("delete", "update", "compact", "config")]
 
 

@@ -1,0 +1,105 @@
+# Licensed under the Apache License, Version 2.0; see LICENSE.
+"""The same changes of rows by Pennon and by official on copies of one table: rows, row ids, addresses, versions, lineage and fragments are equal after
+every step; each side reads, checks and goes on with what the other one made."""
+import json
+import shutil
+
+import pytest
+
+import oracle
+import pennon
+
+STORAGE = ["2.0", "2.1", "2.2"]
+
+
+@pytest.fixture(scope="module", params=[(s, stable) for s in STORAGE for stable in (False, True)],
+                ids=lambda p: p[0] + ("-stable" if p[1] else ""))
+def base(request, tmp_path_factory, oracles):
+    storage, stable = request.param
+    uri = tmp_path_factory.mktemp("mutations") / "base.lance"
+    oracles.get("v8").call("mutation_ops.make", uri=str(uri), storage=storage, stable=stable)
+    return uri, stable
+
+
+@pytest.fixture
+def pair(base, tmp_path, oracles):
+    """Two copies: one is Pennon's, one is official's."""
+    uri, stable = base
+    official = oracles.get("v8")
+    ours, theirs = str(tmp_path / "ours.lance"), str(tmp_path / "theirs.lance")
+    shutil.copytree(uri, ours)
+    shutil.copytree(uri, theirs)
+
+    class Pair:
+        pass
+
+    pair = Pair()
+    pair.ours, pair.theirs, pair.stable = ours, theirs, stable
+    pair.call = lambda function, **args: official.call("mutation_ops." + function, **args)
+    return pair
+
+
+def delete(uri, where):
+    return pennon.as_json("delete", uri, "--where", where)["rows_deleted"]
+
+
+def same(pair):
+    """Official sees the same in both, and Pennon reads from either what official reads."""
+    ours, theirs = (pair.call("state", uri=uri, stable=pair.stable) for uri in (pair.ours, pair.theirs))
+    assert ours == theirs
+    for uri in (pair.ours, pair.theirs):
+        assert not pennon.findings(uri)
+        names = list(ours["rows"][0]) if ours["rows"] else ["id"]
+        assert pennon.scan(uri, columns=names).to_pylist() == [{n: row[n] for n in names} for row in ours["rows"]]
+
+
+DELETES = [
+    ["id = 5"], ["id IN (1, 15, 25) OR s IS NULL"], ["a > 100"], ["NOT (a > 100)"], ["id < 10"], ["id < 10", "id < 20", "true"], ["true"],
+    ["false"], ["id = 99"], ["id IN (3, 4, 12)"], ["st.x = 7", "st.y = '8'", "b"], ["a % 20 = 0 AND f < 4"], ["_rowid IN (0, 2, 13)"],
+    ["s LIKE 't1%'", "s NOT LIKE 't2%'", "id = 29"], ["l IS NULL OR v IS NULL"], ["a IS NOT NULL AND a = a"], ["array_length(l) > 1"],
+]
+
+
+@pytest.mark.parametrize("steps", DELETES, ids="; ".join)
+def test_deletes_are_the_same(pair, steps):
+    for where in steps:
+        assert delete(pair.ours, where) == pair.call("delete", uri=pair.theirs, where=where)
+        same(pair)
+
+
+def test_each_goes_on_with_the_other(pair):
+    """Deletes by turns on both tables, with appends and compactions in between."""
+    turns = [("ours", "id % 7 = 1"), ("theirs", "id % 7 = 2"), ("ours", "id BETWEEN 20 AND 29"), ("theirs", "a = 50"), ("ours", "id > 40")]
+    for step, (first, where) in enumerate(turns):
+        if step == 2:
+            for uri in (pair.ours, pair.theirs):
+                pair.call("append", uri=uri, first=40, n=6)
+        if step == 3:
+            for uri in (pair.ours, pair.theirs):
+                pair.call("compact", uri=uri)
+        mine, other = (pair.ours, pair.theirs) if first == "ours" else (pair.theirs, pair.ours)
+        assert delete(mine, where) == pair.call("delete", uri=other, where=where)
+        same(pair)
+
+
+def test_the_transaction_is_the_same(pair):
+    where = "id IN (1, 15) OR id >= 20"
+    delete(pair.ours, where)
+    pair.call("delete", uri=pair.theirs, where=where)
+    ours, theirs = (json.loads(pennon.run("transaction", uri)) for uri in (pair.ours, pair.theirs))
+    for t in (ours, theirs):
+        t.pop("uuid")
+        t["operation"]["updated_fragments"].sort(key=lambda f: f["id"])  # official lists them as it gets them done
+        for f in t["operation"]["updated_fragments"]:
+            f["deletion_file"].pop("id")
+    assert ours == theirs
+
+
+def test_refused(pair):
+    for where, why in (("nosuch = 1", "nosuch"), ("idd = 1", "id"), ("id +", ""), ("id", ""), ("", "predicate")):
+        with pytest.raises(pennon.Failed) as refused:
+            delete(pair.ours, where)
+        assert refused.value.code == 2 and why in refused.value.stderr
+        with pytest.raises(oracle.Refused):
+            pair.call("delete", uri=pair.theirs, where=where)
+    same(pair)
