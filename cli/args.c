@@ -77,7 +77,7 @@ static const struct option_spec specs[OPT_COUNT] = {
     [OPT_TARGETS] = {"target-bases", "A,B", OPTION_TEXT, "base paths (names, paths or ids) that the data files go to in turn"},
     [OPT_DETACHED] = {"detached", NULL, OPTION_FLAG, "a version that is never the latest and in no listing"},
     [OPT_RETRIES] = {"max-retries", "N", OPTION_NUMBER,
-                     "attempts after the first one when others commit too (default 20; of delete: 10)"},
+                     "attempts after the first one when others commit too (default 20; of delete and update: 10)"},
     [OPT_V1_NAMES] = {"v1-manifest-names", NULL, OPTION_FLAG, "a new dataset names its manifests as old releases do"},
     [OPT_TABLE_METADATA] = {"table-metadata", NULL, OPTION_FLAG, "the metadata of the table instead of the config"},
     [OPT_SCHEMA_METADATA] = {"schema-metadata", NULL, OPTION_FLAG, "the metadata of the schema"},
@@ -97,6 +97,7 @@ static const struct option_spec specs[OPT_COUNT] = {
                          "when columns that the filter does not need are read: heuristic (default), early or late"},
     [OPT_INCLUDE_DELETED] = {"include-deleted", NULL, OPTION_FLAG, "deleted rows too, with a null _rowid; needs --with-row-id"},
     [OPT_SAMPLE] = {"sample", "N", OPTION_NUMBER, "N random rows, in the order of the table"},
+    [OPT_SET] = {"set", "COLUMN=SQL", OPTION_REPEATED, "the new value of a column; may be given again and again"},
     [OPT_WHERE] = {"where", "SQL", OPTION_TEXT, "the rows for which it is true, such as \"price < 0 OR name IS NULL\""},
     [OPT_SEED] = {"seed", "N", OPTION_NUMBER, "the same seed takes the same sample (default: a new one each time)"},
 };

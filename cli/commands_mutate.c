@@ -1,5 +1,6 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
-/* The subcommands that change rows: delete. */
+/* The subcommands that change rows: delete, update. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
@@ -74,9 +75,69 @@ static int run_delete(const struct args *a)
     return end(&w, EXIT_OK);
 }
 
+/* ---- update ---- */
+
+static void print_updated(const struct args *a, const pennon_update_result *r)
+{
+    const unsigned long long rows = r->rows_updated, changed = r->fragments_changed, removed = r->fragments_removed,
+                             added = r->fragments_added, attempts = r->attempts, version = r->version;
+    if (a->options[OPT_JSON].set) {
+        printf("{\"rows_updated\": %llu, \"fragments_changed\": %llu, \"fragments_removed\": %llu, \"fragments_added\": %llu, "
+               "\"attempts\": %llu, \"version\": %llu}\n",
+               rows, changed, removed, added, attempts, version);
+    } else {
+        printf("%llu row%s updated: %llu fragment%s changed, %llu removed, %llu added; version %llu\n", rows, plural(rows), changed,
+               plural(changed), removed, added, version);
+    }
+}
+
+/* The texts of --set, split at the first equals sign; free columns[i]. */
+static int read_sets(const struct args *a, char **columns, const char **expressions, size_t *n)
+{
+    *n = 0;
+    for (size_t i = 0; i < a->n_repeated; i++) {
+        if (a->repeated[i].id != OPT_SET) continue;
+        const char *text = a->repeated[i].text, *equals = strchr(text, '=');
+        if (!equals || equals == text || !equals[1]) return usage_error("--set takes COLUMN=SQL, not '%s'", text);
+        columns[*n] = strdup(text);
+        if (!columns[*n]) return usage_error("out of memory");
+        columns[*n][equals - text] = '\0';
+        expressions[(*n)++] = equals + 1;
+    }
+    return *n > 0 ? EXIT_OK : usage_error("update: --set COLUMN=SQL says what changes");
+}
+
+static int update_rows(const struct args *a, size_t n, const char *const *columns, const char *const *expressions)
+{
+    struct change w;
+    pennon_update_result result = {.struct_size = sizeof result};
+    int code = begin(a, &w);
+    if (code != EXIT_OK) return end(&w, code);
+    progress_begin(&w.call, "rows");
+    pennon_status st = pennon_dataset_update(w.ds, a->options[OPT_WHERE].text, n, columns, expressions, &w.o, &result, &w.err);
+    progress_end(&w.call);
+    if (st != PENNON_OK) return end(&w, fail(&w.err));
+    print_updated(a, &result);
+    return end(&w, EXIT_OK);
+}
+
+static int run_update(const struct args *a)
+{
+    char *columns[REPEATED_MAX];
+    const char *expressions[REPEATED_MAX];
+    size_t n;
+    int code = read_sets(a, columns, expressions, &n);
+    if (code == EXIT_OK) code = update_rows(a, n, (const char *const *)columns, expressions);
+    for (size_t i = 0; i < n; i++) free(columns[i]);
+    return code;
+}
+
 /* ---- table ---- */
 
 static const enum option_id delete_options[] = {OPT_WHERE, OPT_BRANCH, OPT_MESSAGE, OPT_RETRIES, OPT_EXTERNAL, OPT_SYNC};
+
+static const enum option_id update_options[] = {OPT_SET,     OPT_WHERE,    OPT_BRANCH, OPT_MESSAGE,
+                                                OPT_RETRIES, OPT_EXTERNAL, OPT_SYNC};
 
 const struct command command_delete = {
     "delete",
@@ -89,3 +150,14 @@ const struct command command_delete = {
     1,
     1,
     run_delete};
+const struct command command_update = {
+    "update",
+    "URI --set COLUMN=SQL… [--where SQL]",
+    "set columns to the values of expressions, in some rows or all",
+    "The expressions see the values from before; a value of another type is cast to the column's. The rows move to the end, and with stable\n"
+    "row ids they keep their ids. Older versions still have them as they were.",
+    update_options,
+    COUNT(update_options),
+    1,
+    1,
+    run_update};

@@ -1,5 +1,5 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
-/* Changing rows of a dataset: delete.
+/* Changing rows of a dataset: delete, update.
  *
  *     pennon_delete_result result = {.struct_size = sizeof result};
  *     st = pennon_dataset_delete(ds, "distance < 0 OR carrier IS NULL", NULL, &result, &err);
@@ -48,6 +48,28 @@ typedef struct pennon_delete_result {
 PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_delete(pennon_dataset *ds, const char *where,
                                                                  const pennon_mutation_options *options,
                                                                  pennon_delete_result *result, pennon_error *err);
+
+/* The caller sets struct_size. */
+typedef struct pennon_update_result {
+    size_t struct_size;
+    uint64_t rows_updated;
+    uint64_t fragments_changed; /* with a new deletion file: rows that were updated left them */
+    uint64_t fragments_removed; /* with no rows left */
+    uint64_t fragments_added;
+    uint64_t attempts; /* 1 = no conflict */
+    uint64_t version;  /* that was made */
+} pennon_update_result;
+
+/* Set columns[i] to the value of the SQL expression expressions[i] in the rows for which `where` is true (NULL: all rows). The expressions see the values
+ * from before. A value of another type is cast to the column's; text becomes JSON in a JSON column. The rows are written to new fragments behind the
+ * others, in their order; with stable row ids they keep their ids and the versions that they were created at. `result` may be NULL; it is filled on success.
+ * Names are exact, of top-level columns. INVALID_ARGUMENT: no column, an unknown one (kind FieldNotFound, with the nearest name), one named twice, an
+ * expression that cannot be computed or cast, a null for a column that has none, and what pennon_dataset_delete says of `where`. NOT_SUPPORTED: a dotted path; a dataset with
+ * blob columns or of storage version 0.1. CONFLICT, CONFLICT_FINAL, COMMIT_UNKNOWN as there. */
+PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_update(pennon_dataset *ds, const char *where, size_t n,
+                                                                 const char *const *columns, const char *const *expressions,
+                                                                 const pennon_mutation_options *options,
+                                                                 pennon_update_result *result, pennon_error *err);
 
 #ifdef __cplusplus
 }

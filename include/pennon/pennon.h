@@ -11,7 +11,7 @@
  *     appender.h   many threads that append, few commits
  *     maintenance.h cleanup of old versions
  *     refs.h       tags, branches, clones
- *     mutation.h   delete rows
+ *     mutation.h   delete and update rows
  *     transaction.h transactions, commit, restore, config and metadata, base paths
  *     ingest.h     CSV, JSON lines and IPC in and out
  *     file.h       single data files

@@ -66,6 +66,7 @@ static pennon_status delete_once(void *ctx, struct call *c, struct snapshot *s, 
     struct deleting *d = ctx;
     struct transaction *t = NULL;
     struct row_removal rows = {0};
+    TRY(mutation_check(s, err));
     TRY(transaction_new(c->mem, OPERATION_DELETE, s->version, &t, err));
     row_removal_begin(&rows, c, s, &t->arena, file_cache_length, files);
     TRY(find_rows(d, c, s, files, &rows, err));

@@ -31,6 +31,16 @@ void mutation_result_out(const void *from, size_t known, void *to)
     memcpy((char *)to + sizeof size, (const char *)from + sizeof size, (size < known ? size : known) - sizeof size);
 }
 
+pennon_status mutation_check(const struct snapshot *s, pennon_error *err)
+{
+    static const char *const names[] = {"_rowid", "_rowaddr"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        if (schema_find_name(s->schema, names[i]))
+            return error_set(err, PENNON_NOT_SUPPORTED, "changing rows of a dataset with a column '%s'", names[i]);
+    }
+    return PENNON_OK;
+}
+
 static bool is_retryable(pennon_status st, const pennon_error *err)
 {
     return st == PENNON_CONFLICT && err->kind && strcmp(err->kind, "RetryableCommitConflict") == 0;

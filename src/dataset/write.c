@@ -525,6 +525,19 @@ pennon_status write_uncommitted(struct call *c, const struct table_location *at,
     return write_at(c, at, data, o, m, out, NULL, err);
 }
 
+pennon_status write_onto(struct call *c, struct snapshot *s, struct ArrowArrayStream *data, const pennon_write_options *o,
+                         struct mem *m, struct transaction **out, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    struct writing w = {.c = c, .o = o, .append = true, .read = snapshot_retain(s)};
+    arena_init(&w.arena, c->mem);
+    TRY(copy_location(&w, &s->at, err));
+    TRY(run_write(&w, data, m, out, NULL, err));
+done:
+    writing_end(&w);
+    return st;
+}
+
 static pennon_status write_uri(struct call *c, const char *uri, struct ArrowArrayStream *data, const pennon_write_options *o,
                                struct snapshot **out, pennon_error *err)
 {

@@ -32,6 +32,10 @@ void write_targets_free(struct mem *m, struct write_target *targets, size_t n);
 pennon_status write_uncommitted(struct call *c, const struct table_location *at, struct ArrowArrayStream *data,
                                 const pennon_write_options *o, struct mem *m, struct transaction **out, pennon_error *err) CHECKED;
 
+/* The same on top of a version that is open: an Append of rows of its schema. */
+pennon_status write_onto(struct call *c, struct snapshot *s, struct ArrowArrayStream *data, const pennon_write_options *o,
+                         struct mem *m, struct transaction **out, pennon_error *err) CHECKED;
+
 /* ---- transactions (transaction_build.c) ---- */
 
 /* Put the pairs over the properties; a NULL value removes the key. */

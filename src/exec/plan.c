@@ -217,6 +217,60 @@ pennon_status scan_plan_expression(struct scan_plan *p, const struct snapshot *s
     return PENNON_OK;
 }
 
+pennon_status scan_plan_stored(struct scan_plan *p, const char *name, pennon_error *err)
+{
+    struct plan_output *o;
+    TRY_RETURN(add_output(p, name, &o, err));
+    o->sources = arena_alloc(&p->arena, sizeof *o->sources, err);
+    if (!o->sources) return err->code;
+    TRY_RETURN(add_source(p, name, true, o->sources, err));
+    p->sources[o->sources[0]].wanted = true;
+    return PENNON_OK;
+}
+
+/* The value as the column stores it, or a text for a JSON column. */
+static pennon_status compile_value(struct scan_plan *p, const struct ArrowSchema *type, const char *sql, struct expr **out,
+                                   bool *text, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    struct ArrowSchema utf8 = {0};
+    *text = false;
+    if (!is_stored_json(type)) return expr_compile_as(bytes_str(sql), &p->input, type, p->mem, out, err);
+    TRY(expr_compile(bytes_str(sql), &p->input, p->mem, out, err));
+    if (is_stored_json(expr_type(*out))) goto done;
+    *text = true;
+    expr_free(*out);
+    *out = NULL;
+    TRY(arrow_schema_new(&utf8, "u", "", ARROW_FLAG_NULLABLE, 0, p->mem, err));
+    TRY(expr_compile_as(bytes_str(sql), &p->input, &utf8, p->mem, out, err));
+done:
+    arrow_schema_release(&utf8);
+    return st;
+}
+
+pennon_status scan_plan_value(struct scan_plan *p, const struct snapshot *s, const struct field *f, const char *sql, bool *text,
+                              pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    struct plan_output *o;
+    struct ArrowSchema type = {0};
+    size_t n;
+    TRY(make_input(p, s, err));
+    TRY(add_output(p, f->name, &o, err));
+    TRY(field_to_arrow(f, SCHEMA_VIEW_FILE, p->blobs, p->mem, &type, err));
+    st = compile_value(p, &type, sql, &o->e, text, err);
+    if (st != PENNON_OK) {
+        st = error_prefix(err, "column '%s'", f->name);
+        goto done;
+    }
+    TRY(sources_of(p, o->e, &o->sources, err));
+    (void)expr_columns(o->e, &n);
+    for (size_t i = 0; i < n; i++) p->sources[o->sources[i]].wanted = true;
+done:
+    arrow_schema_release(&type);
+    return st;
+}
+
 static pennon_status refuse_doubled(const struct scan_plan *p, pennon_error *err)
 {
     for (size_t i = 0; i < p->n_outputs; i++) {

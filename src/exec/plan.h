@@ -82,6 +82,11 @@ pennon_status scan_plan_column(struct scan_plan *p, const char *path, pennon_err
 pennon_status scan_plan_place(struct scan_plan *p, pennon_error *err) CHECKED;
 pennon_status scan_plan_expression(struct scan_plan *p, const struct snapshot *s, const char *name, const char *sql,
                                    pennon_error *err) CHECKED;
+/* A column of the table as files hold it. */
+pennon_status scan_plan_stored(struct scan_plan *p, const char *name, pennon_error *err) CHECKED;
+/* A value to be stored in the top-level column: an expression, cast to the column's type. A text for a JSON column stays text, which *text tells. */
+pennon_status scan_plan_value(struct scan_plan *p, const struct snapshot *s, const struct field *f, const char *sql, bool *text,
+                              pennon_error *err) CHECKED;
 /* The result: the columns of the request, its system columns last, and `expressions` (may be NULL) before these; without columns the expressions
  * alone. Doubled names are refused unless the request allows them. */
 pennon_status scan_plan_columns(struct scan_plan *p, const struct snapshot *s, const struct column_request *r,

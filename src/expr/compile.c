@@ -92,6 +92,35 @@ pennon_status expr_compile(struct bytes text, const struct ArrowSchema *input, s
     return compile(text, input, false, m, out, err);
 }
 
+pennon_status expr_compile_as(struct bytes text, const struct ArrowSchema *input, const struct ArrowSchema *type, struct mem *m,
+                              struct expr **out, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    struct expr *e = NULL;
+    const struct ArrowSchema *to;
+    struct buf names;
+    *out = NULL;
+    buf_init(&names, m, 4096);
+    TRY(compile(text, input, false, m, &e, err));
+    if (!cast_possible(e->root->schema, type)) {
+        TRY(type_print(e->root->schema, &names, err));
+        TRY(buf_printf(&names, err, " to "));
+        TRY(type_print(type, &names, err));
+        TRY(buf_terminate(&names, err));
+        (void)error_set(err, PENNON_INVALID_ARGUMENT, "there is no cast of %s", (const char *)names.data);
+        st = error_kind(err, "TypeMismatch");
+        goto done;
+    }
+    TRY(expr_add_type(e, type, &to, err));
+    TRY_NEW(e->root, node_cast(e, e->root, to, false, err));
+    *out = e;
+    e = NULL;
+done:
+    expr_free(e);
+    buf_free(&names);
+    return st;
+}
+
 /* ---- both of two ---- */
 
 /* The columns of b behind those of a, the common ones once; b's nodes get the new numbers. */

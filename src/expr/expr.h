@@ -30,6 +30,10 @@ pennon_status expr_compile_filter(struct bytes text, const struct ArrowSchema *i
 /* Compile a value: projections, assignments. The whole text is tried as a column's name first. */
 pennon_status expr_compile(struct bytes text, const struct ArrowSchema *input, struct mem *m, struct expr **out,
                            pennon_error *err) CHECKED;
+/* The same, cast to `type` where it is of another: assignments. INVALID_ARGUMENT (TypeMismatch): there is no such cast; (CastFailed): a constant that does
+ * not fit. */
+pennon_status expr_compile_as(struct bytes text, const struct ArrowSchema *input, const struct ArrowSchema *type, struct mem *m,
+                              struct expr **out, pennon_error *err) CHECKED;
 /* A filter from the bytes of a Substrait ExtendedExpression with one expression over the table's columns (those of `input` but the system columns, by
  * position). CORRUPT: no such message; NOT_SUPPORTED names the form; INVALID_ARGUMENT as expr_compile_filter. */
 pennon_status expr_compile_substrait(struct bytes message, const struct ArrowSchema *input, struct mem *m, struct expr **out,
