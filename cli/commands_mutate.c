@@ -136,8 +136,7 @@ static int run_update(const struct args *a)
 
 static const enum option_id delete_options[] = {OPT_WHERE, OPT_BRANCH, OPT_MESSAGE, OPT_RETRIES, OPT_EXTERNAL, OPT_SYNC};
 
-static const enum option_id update_options[] = {OPT_SET,     OPT_WHERE,    OPT_BRANCH, OPT_MESSAGE,
-                                                OPT_RETRIES, OPT_EXTERNAL, OPT_SYNC};
+static const enum option_id update_options[] = {OPT_SET, OPT_WHERE, OPT_BRANCH, OPT_MESSAGE, OPT_RETRIES, OPT_EXTERNAL, OPT_SYNC};
 
 const struct command command_delete = {
     "delete",
@@ -150,14 +149,14 @@ const struct command command_delete = {
     1,
     1,
     run_delete};
-const struct command command_update = {
-    "update",
-    "URI --set COLUMN=SQL… [--where SQL]",
-    "set columns to the values of expressions, in some rows or all",
-    "The expressions see the values from before; a value of another type is cast to the column's. The rows move to the end, and with stable\n"
-    "row ids they keep their ids. Older versions still have them as they were.",
-    update_options,
-    COUNT(update_options),
-    1,
-    1,
-    run_update};
+const struct command command_update = {"update",
+                                       "URI --set COLUMN=SQL… [--where SQL]",
+                                       "set columns to the values of expressions, in some rows or all",
+                                       "The expressions see the values from before; a value of another type is cast to the "
+                                       "column's. The rows move to the end, and with stable\n"
+                                       "row ids they keep their ids. Older versions still have them as they were.",
+                                       update_options,
+                                       COUNT(update_options),
+                                       1,
+                                       1,
+                                       run_update};

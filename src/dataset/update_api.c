@@ -223,15 +223,14 @@ static pennon_status check_column(const struct updating *u, const struct snapsho
     const struct field *f = NULL;
     if (!name || !u->expressions[i]) return error_set(err, PENNON_INVALID_ARGUMENT, "update %zu has no column or no value", i);
     for (size_t k = 0; k < i; k++) {
-        if (strcmp(u->columns[k], name) == 0)
-            return error_set(err, PENNON_INVALID_ARGUMENT, "column '%s' is updated twice", name);
+        if (strcmp(u->columns[k], name) == 0) return error_set(err, PENNON_INVALID_ARGUMENT, "column '%s' is updated twice", name);
     }
     if (schema_find_name(s->schema, name)) return PENNON_OK;
     pennon_status st = schema_find_path(s->schema, name, &f, err);
     if (st == PENNON_OK)
-        return error_set(err, PENNON_NOT_SUPPORTED,
-                         "updating '%s', a part of a column: nested column references are not yet supported; update the whole column",
-                         name);
+        return error_set(
+            err, PENNON_NOT_SUPPORTED,
+            "updating '%s', a part of a column: nested column references are not yet supported; update the whole column", name);
     const char *const *names;
     struct arena a;
     arena_init(&a, s->mem);
@@ -251,7 +250,8 @@ static pennon_status check_update(const struct updating *u, const struct snapsho
     TRY_RETURN(mutation_check(s, err));
     for (size_t i = 0; i < u->n; i++) TRY_RETURN(check_column(u, s, i, err));
     if (s->storage_version == STORAGE_LEGACY)
-        return error_set(err, PENNON_NOT_SUPPORTED, "updating a dataset of data storage version 0.1, which is read and not written");
+        return error_set(err, PENNON_NOT_SUPPORTED,
+                         "updating a dataset of data storage version 0.1, which is read and not written");
     for (size_t i = 0; i < s->schema->n_fields; i++) {
         if (field_has_blob(s->schema->fields[i]))
             return error_set(err, PENNON_NOT_SUPPORTED, "updating a dataset with blob columns ('%s')", s->schema->fields[i]->name);
@@ -321,7 +321,8 @@ pennon_status pennon_dataset_update(pennon_dataset *ds, const char *where, size_
     pennon_mutation_options o;
     pennon_status st = mutation_begin(&a, options, &o, ds);
     struct updating u = {.where = where, .n = n, .columns = columns, .expressions = expressions, .o = &o};
-    if (st == PENNON_OK && (n == 0 || !columns || !expressions)) st = error_set(a.err, PENNON_INVALID_ARGUMENT, "No updates provided");
+    if (st == PENNON_OK && (n == 0 || !columns || !expressions))
+        st = error_set(a.err, PENNON_INVALID_ARGUMENT, "No updates provided");
     if (st == PENNON_OK && where && !where[0])
         st = error_set(a.err, PENNON_INVALID_ARGUMENT, "an empty predicate; without one all rows are updated");
     if (st == PENNON_OK) st = mutation_run(&a.c, ds, &o, update_once, &u, &u.result.attempts, &u.result.version, a.err);

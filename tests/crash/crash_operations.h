@@ -273,6 +273,25 @@ static inline pennon_status run_delete_where(struct world *w) { return delete_wh
 /* Read before another deletion of the same fragment. */
 static inline pennon_status run_delete_beside(struct world *w) { return delete_where(w, 1, "id < 6 AND id <> 1"); }
 
+static inline pennon_status update_where(struct world *w, uint64_t version, const char *where)
+{
+    static const char *const columns[] = {"id"}, *const expressions[] = {"id + 1000"};
+    pennon_dataset *ds;
+    pennon_mutation_options o;
+    pennon_mutation_options_init(&o);
+    o.call = &w->call;
+    o.conflict_retries = 2;
+    pennon_status st = world_open(w, w->table, version, NULL, &ds);
+    if (st == PENNON_OK) st = pennon_dataset_update(ds, where, 1, columns, expressions, &o, NULL, &w->err);
+    pennon_dataset_free(ds);
+    return st;
+}
+static inline pennon_status run_update(struct world *w)
+{
+    return update_where(w, PENNON_NONE, "id IN (2, 3) OR id BETWEEN 50 AND 60");
+}
+static inline pennon_status run_update_beside(struct world *w) { return update_where(w, 1, "id < 6 AND id <> 1"); }
+
 static inline pennon_status run_bases(struct world *w)
 {
     pennon_dataset *ds;
@@ -375,6 +394,8 @@ static const struct operation operations[] = {
     {"delete, rebased", prepare_deleted, run_delete, PENNON_CONFLICT, ONE_STEP},
     {"delete by a filter", prepare_two, run_delete_where, PENNON_OK, ONE_STEP},
     {"delete by a filter, rebased", prepare_deleted, run_delete_beside, PENNON_OK, ONE_STEP},
+    {"update", prepare_two, run_update, PENNON_OK, ONE_STEP},
+    {"update, rebased", prepare_deleted, run_update_beside, PENNON_OK, ONE_STEP},
     {"base paths", prepare_one, run_bases, PENNON_INVALID_ARGUMENT, ONE_STEP},
     {"detached", prepare_one, run_detached, PENNON_OK, ONE_STEP},
     {"batch", prepare_one, run_batch, PENNON_OK, ONE_STEP},

@@ -52,6 +52,9 @@ while time.monotonic() < end:
     elif role == "delete":
         run(["delete", turn % 97], "delete", uri, "--where", f"id % 97 = {turn % 97}")
         time.sleep(0.2)
+    elif role == "update":
+        run(["update", turn % 89], "update", uri, "--set", "v=v + 1", "--where", f"id % 89 = {turn % 89}")
+        time.sleep(0.2)
     elif role == "tag":
         run(["tag", turn], "tag", "create", uri, f"t-{number}-{turn}")
         time.sleep(0.05)
@@ -100,7 +103,7 @@ while time.monotonic() < end:
     turn += 1
 """
 
-ROLES = [("ours", "append")] * 6 + [("ours", "config"), ("ours", "tag"), ("ours", "restore"), ("ours", "delete")] + \
+ROLES = [("ours", "append")] * 6 + [("ours", "config"), ("ours", "tag"), ("ours", "restore"), ("ours", "delete"), ("ours", "update")] + \
     [("official", "append")] * 3 + [("official", role) for role in ("delete", "update", "compact", "config")]
 
 
