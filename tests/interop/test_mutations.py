@@ -18,13 +18,13 @@ def base(request, tmp_path_factory, oracles):
     storage, stable = request.param
     uri = tmp_path_factory.mktemp("mutations") / "base.lance"
     oracles.get("v8").call("mutation_ops.make", uri=str(uri), storage=storage, stable=stable)
-    return uri, stable
+    return uri, storage, stable
 
 
 @pytest.fixture
 def pair(base, tmp_path, oracles):
     """Two copies: one is Pennon's, one is official's."""
-    uri, stable = base
+    uri, storage, stable = base
     official = oracles.get("v8")
     ours, theirs = str(tmp_path / "ours.lance"), str(tmp_path / "theirs.lance")
     shutil.copytree(uri, ours)
@@ -34,7 +34,7 @@ def pair(base, tmp_path, oracles):
         pass
 
     pair = Pair()
-    pair.ours, pair.theirs, pair.stable = ours, theirs, stable
+    pair.ours, pair.theirs, pair.storage, pair.stable = ours, theirs, storage, stable
     pair.call = lambda function, **args: official.call("mutation_ops." + function, **args)
     return pair
 
@@ -114,7 +114,7 @@ def update(uri, sets, where=None):
 
 UPDATES = [
     [({"a": "a + 1"}, "id = 5")], [({"a": "id"}, None)], [({"a": "f", "s": "id"}, "id % 3 = 0")], [({"s": "'new'"}, "s IS NULL")],
-    [({"a": "NULL", "st": "NULL"}, "id < 4")], [({"a": "7"}, "false")], [({"a": "7"}, "id = 99")], [({"a": "7"}, "id IN (3, 4, 12)")],
+    [({"a": "NULL", "l": "NULL", "v": "NULL"}, "id < 4")], [({"a": "7"}, "false")], [({"a": "7"}, "id = 99")], [({"a": "7"}, "id IN (3, 4, 12)")],
     [({"a": "'12'", "f": "'2.5'"}, "id > 25")], [({"s": "id"}, "id BETWEEN 8 AND 12")], [({"v": "[3.0, 4.0]"}, "v IS NULL")],
     [({"l": "[1, 2]"}, "l IS NULL")], [({"b": "a > 100"}, "true")], [({"id": "id + 100"}, None), ({"a": "1"}, "id > 110"), ({"a": "2"}, "a = 1")],
     [({"a": "id"}, "_rowid IN (0, 2, 13)")], [({"a": "id"}, "id < 10")], [({"st": "named_struct('x', a, 'y', s)"}, "id >= 28")],
@@ -140,6 +140,15 @@ def test_expressions_see_the_old_values(pair):
     pair.call("state", uri=pair.ours, stable=pair.stable)
 
 
+def test_a_null_struct_is_refused_where_it_would_be_lost(pair):
+    if pair.storage != "2.0":
+        assert update(pair.ours, {"st": "NULL"}, "id < 4") == pair.call("update", uri=pair.theirs, sets={"st": "NULL"}, where="id < 4")
+        return same(pair)
+    with pytest.raises(pennon.Failed, match="2.0"):
+        update(pair.ours, {"st": "NULL"}, "id < 4")
+    assert not pennon.findings(pair.ours)
+
+
 def test_updates_go_on_with_each_other(pair):
     """Updates and deletes by turns on both tables, with appends and compactions in between."""
     turns = [("ours", {"a": "a + 1"}, "id % 7 = 1"), ("theirs", {"a": "a + 1", "s": "'x'"}, "id % 7 < 3"), ("ours", {"f": "id"}, "s = 'x'"),
@@ -158,7 +167,7 @@ def test_updates_go_on_with_each_other(pair):
 
 
 def test_the_transaction_of_an_update_is_the_same(pair):
-    sets, where = {"a": "1", "st": "NULL"}, "id IN (1, 15) OR id >= 20"
+    sets, where = {"a": "1", "st": "named_struct('x', id, 'y', 'z')"}, "id IN (1, 15) OR id >= 20"
     update(pair.ours, sets, where)
     pair.call("update", uri=pair.theirs, sets=sets, where=where)
     ours, theirs = (json.loads(pennon.run("transaction", uri)) for uri in (pair.ours, pair.theirs))
