@@ -2,6 +2,7 @@
 /* Deletes by a filter: which rows go, what the new version is made of, and what happens beside other writers. */
 #include <pthread.h>
 
+#include "dataset/transaction_handle.h"
 #include "scan_world.h"
 
 static pennon_mutation_options options_of(struct scan_world *w)
@@ -58,7 +59,7 @@ static bool count_file(void *ctx, const pennon_object_info *info)
     return true;
 }
 
-static size_t deletion_files(struct scan_world *w)
+static size_t files_of(struct scan_world *w)
 {
     struct snapshot *s;
     struct call c;
@@ -140,12 +141,12 @@ static void test_dataset_delete__all_and_none(void **state)
     r = delete_rows(w, w->ds, "m > NULL");
     assert_int_equal(r.rows_deleted, 0);
     assert_int_equal(count(w, w->ds, NULL), rows);
-    const size_t files = deletion_files(w);
+    const size_t files = files_of(w);
     r = delete_rows(w, w->ds, "true");
     assert_int_equal(r.rows_deleted, rows);
     assert_int_equal(r.fragments_removed, 4);
     assert_int_equal(r.fragments_changed, 0);
-    assert_int_equal(deletion_files(w), files);
+    assert_int_equal(files_of(w), files);
     assert_int_equal(count(w, w->ds, NULL), 0);
     r = delete_rows(w, w->ds, "true");
     assert_int_equal(r.rows_deleted, 0);
@@ -167,7 +168,7 @@ static void test_dataset_delete__refused(void **state)
     struct scan_world *w = *state;
     const pennon_mutation_options o = options_of(w);
     const uint64_t version = pennon_dataset_version(w->ds);
-    const size_t files = deletion_files(w);
+    const size_t files = files_of(w);
     scan_fails(w, pennon_dataset_delete(w->ds, NULL, &o, NULL, &w->err), PENNON_INVALID_ARGUMENT, "needs a predicate");
     scan_fails(w, pennon_dataset_delete(w->ds, "", &o, NULL, &w->err), PENNON_INVALID_ARGUMENT, "needs a predicate");
     scan_fails(w, pennon_dataset_delete(w->ds, "idd = 3", &o, NULL, &w->err), PENNON_INVALID_ARGUMENT, "'id'");
@@ -176,7 +177,7 @@ static void test_dataset_delete__refused(void **state)
     scan_fails(w, pennon_dataset_delete(NULL, "true", &o, NULL, &w->err), PENNON_INVALID_ARGUMENT, "dataset");
     /* A value that cannot be computed comes late: what was written by then goes away again. */
     scan_fails(w, pennon_dataset_delete(w->ds, "id = 3 OR 1 / (id - 17000) > 5", &o, NULL, &w->err), PENNON_INVALID_ARGUMENT, "");
-    assert_int_equal(deletion_files(w), files);
+    assert_int_equal(files_of(w), files);
     assert_int_equal(pennon_dataset_version(w->ds), version);
 }
 
@@ -220,7 +221,7 @@ static void test_dataset_delete__retries_used_up(void **state)
     pennon_mutation_options o = options_of(w);
     const uint64_t version = pennon_dataset_version(w->ds);
     (void)delete_rows(w, other, "id = 100");
-    const size_t files = deletion_files(w);
+    const size_t files = files_of(w);
     o.conflict_retries = 0;
     assert_int_equal(pennon_dataset_delete(w->ds, "id = 100", &o, NULL, &w->err), PENNON_CONFLICT);
     assert_string_equal(w->err.kind, "TooMuchWriteContention");
@@ -230,7 +231,7 @@ static void test_dataset_delete__retries_used_up(void **state)
     assert_string_equal(w->err.kind, "TooMuchWriteContention");
     pennon_error_clear(&w->err);
     assert_int_equal(pennon_dataset_version(w->ds), version);
-    assert_int_equal(deletion_files(w), files);
+    assert_int_equal(files_of(w), files);
     pennon_dataset_free(other);
 }
 
@@ -244,6 +245,93 @@ static void test_dataset_delete__over_all_rows(void **state)
     assert_int_equal(r.attempts, 2);
     assert_int_equal(r.rows_deleted, 0);
     pennon_dataset_free(other);
+}
+
+/* The rows of the second fragment, without its deleted ones, in a new fragment. */
+static void rewrite_second(struct scan_world *w, pennon_dataset *ds)
+{
+    struct snapshot *s, *made;
+    struct call c;
+    struct transaction *t;
+    struct ArrowArrayStream rows;
+    pennon_transaction *new;
+    pennon_scan_options o = scan_options(w);
+    pennon_commit_options k;
+    pennon_write_options write;
+    const uint64_t id = 1;
+    const pennon_ids one = {1, &id};
+    o.fragments = &one;
+    pennon_write_options_init(&write);
+    write.call = &w->call;
+    write.mode = PENNON_WRITE_APPEND;
+    pennon_commit_options_init(&k);
+    scan_ok(w, pennon_scan(ds, &o, &rows, &w->err));
+    scan_ok(w, pennon_write_fragments(SCAN_URI, &rows, &write, &new, &w->err));
+    scan_ok(w, call_begin(&c, &w->call, &w->err));
+    dataset_get(ds, &s, NULL);
+    scan_ok(w, snapshot_load_fragments(s, &w->err));
+    struct fragment_message old = *s->fragments[1].message;
+    struct rewrite_group_message group = {.old_fragments = &old, .n_old_fragments = 1};
+    group.new_fragments = new->t->op.append.fragments;
+    group.n_new_fragments = new->t->op.append.n_fragments;
+    scan_ok(w, transaction_new(w->mem, OPERATION_REWRITE, s->version, &t, &w->err));
+    t->op.rewrite = (struct rewrite_message){.groups = &group, .n_groups = 1};
+    scan_ok(w, commit_on(&c, &s->at, s, t, &k, &made, &w->err));
+    snapshot_release(made);
+    snapshot_release(s);
+    transaction_free(t);
+    pennon_transaction_free(new);
+    call_end(&c);
+}
+
+static void test_dataset_delete__over_a_rewrite(void **state)
+{
+    struct scan_world *w = *state;
+    pennon_dataset *other = open_again(w);
+    const uint64_t before = count(w, w->ds, NULL), match = count(w, w->ds, "id BETWEEN 7000 AND 7100");
+    rewrite_second(w, other);
+    /* A fragment that is not rewritten: no new attempt. */
+    pennon_delete_result r = delete_rows(w, w->ds, "id = 3");
+    assert_int_equal(r.attempts, 1);
+    assert_int_equal(r.rows_deleted, 1);
+    r = delete_rows(w, other, "id BETWEEN 7000 AND 7100");
+    assert_int_equal(r.attempts, 2);
+    assert_int_equal(r.rows_deleted, match);
+    assert_int_equal(count(w, other, NULL), before - match - 1);
+    pennon_dataset_free(other);
+}
+
+/* ---- memory ---- */
+
+/* With any budget the call works, or fails and leaves nothing behind. */
+static void test_dataset_delete__budgets(void **state)
+{
+    struct scan_world *w = *state;
+    const uint64_t version = pennon_dataset_version(w->ds), before = count(w, w->ds, NULL);
+    const size_t files = files_of(w);
+    pennon_status st = PENNON_OVER_BUDGET;
+    size_t failures = 0;
+    for (uint64_t bytes = 1 << 12; st != PENNON_OK; bytes += bytes / 2, failures++) {
+        pennon_budget *budget;
+        pennon_call call = w->call;
+        pennon_mutation_options o = options_of(w);
+        scan_ok(w, pennon_budget_new(w->runtime, bytes, &budget, &w->err));
+        call.budget = budget;
+        call.threads = 1;
+        o.call = &call;
+        st = pennon_dataset_delete(w->ds, "id % 3 = 1 OR s LIKE '%9%'", &o, NULL, &w->err);
+        assert_int_equal(pennon_budget_used(budget), 0);
+        pennon_budget_free(budget);
+        if (st == PENNON_OK) break;
+        assert_int_equal(st, PENNON_OVER_BUDGET);
+        pennon_error_clear(&w->err);
+        assert_int_equal(files_of(w), files);
+        assert_int_equal(pennon_dataset_version(w->ds), version);
+        assert_int_equal(count(w, w->ds, NULL), before);
+        assert_true(bytes < (uint64_t)1 << 28);
+    }
+    assert_true(failures > 5);
+    verify(w, w->ds);
 }
 
 /* ---- many at once ---- */
@@ -319,6 +407,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_dataset_delete__again_after_overlap, scan_setup, scan_teardown),
         cmocka_unit_test_setup_teardown(test_dataset_delete__retries_used_up, scan_setup, scan_teardown),
         cmocka_unit_test_setup_teardown(test_dataset_delete__over_all_rows, scan_setup, scan_teardown),
+        cmocka_unit_test_setup_teardown(test_dataset_delete__over_a_rewrite, scan_setup, scan_teardown),
+        cmocka_unit_test_setup_teardown(test_dataset_delete__budgets, scan_setup, scan_teardown),
         cmocka_unit_test_setup_teardown(test_dataset_delete__race, scan_setup, scan_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -230,6 +230,40 @@ static void test_dataset_update__again_after_overlap(void **state)
     verify(w, w->ds);
 }
 
+/* ---- memory ---- */
+
+/* With any budget the call works, or fails and leaves nothing behind. */
+static void test_dataset_update__budgets(void **state)
+{
+    struct scan_world *w = *state;
+    const uint64_t version = pennon_dataset_version(w->ds), before = count(w, w->ds, NULL);
+    const size_t files = files_of(w);
+    pennon_status st = PENNON_OVER_BUDGET;
+    size_t failures = 0;
+    const char *const column = "s", *const sql = "concat(s, id)";
+    for (uint64_t bytes = 1 << 12; st != PENNON_OK; bytes += bytes / 2, failures++) {
+        pennon_budget *budget;
+        pennon_call call = w->call;
+        pennon_mutation_options o = options_of(w);
+        scan_ok(w, pennon_budget_new(w->runtime, bytes, &budget, &w->err));
+        call.budget = budget;
+        call.threads = 1;
+        o.call = &call;
+        st = pennon_dataset_update(w->ds, "id % 3 = 1", 1, &column, &sql, &o, NULL, &w->err);
+        assert_int_equal(pennon_budget_used(budget), 0);
+        pennon_budget_free(budget);
+        if (st == PENNON_OK) break;
+        assert_int_equal(st, PENNON_OVER_BUDGET);
+        pennon_error_clear(&w->err);
+        assert_int_equal(files_of(w), files);
+        assert_int_equal(pennon_dataset_version(w->ds), version);
+        assert_int_equal(count(w, w->ds, NULL), before);
+        assert_true(bytes < (uint64_t)1 << 28);
+    }
+    assert_true(failures > 5);
+    verify(w, w->ds);
+}
+
 /* ---- many at once ---- */
 
 #define RACERS 4
@@ -299,6 +333,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_dataset_update__refused, scan_setup, scan_teardown),
         cmocka_unit_test_setup_teardown(test_dataset_update__rebased, scan_setup_stable, scan_teardown),
         cmocka_unit_test_setup_teardown(test_dataset_update__again_after_overlap, scan_setup, scan_teardown),
+        cmocka_unit_test_setup_teardown(test_dataset_update__budgets, scan_setup_stable, scan_teardown),
         cmocka_unit_test_setup_teardown(test_dataset_update__race, scan_setup_stable, scan_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
