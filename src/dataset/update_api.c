@@ -249,9 +249,6 @@ static pennon_status check_update(const struct updating *u, const struct snapsho
 {
     TRY_RETURN(mutation_check(s, err));
     for (size_t i = 0; i < u->n; i++) TRY_RETURN(check_column(u, s, i, err));
-    if (s->storage_version == STORAGE_LEGACY)
-        return error_set(err, PENNON_NOT_SUPPORTED,
-                         "updating a dataset of data storage version 0.1, which is read and not written");
     for (size_t i = 0; i < s->schema->n_fields; i++) {
         if (field_has_blob(s->schema->fields[i]))
             return error_set(err, PENNON_NOT_SUPPORTED, "updating a dataset with blob columns ('%s')", s->schema->fields[i]->name);

@@ -27,6 +27,24 @@ def make(uri, storage, stable):
     return lance.dataset(uri).version
 
 
+def make_types(uri, storage, stable):
+    """Six rows of types that values have to be cast to."""
+    import datetime
+    import decimal
+    n = range(6)
+    table = pa.table({
+        "id": list(n), "d": pa.array(["a", "b", "a", None, "c", "a"]).dictionary_encode(),
+        "t": pa.array([datetime.datetime(2020, 1, i + 1) for i in n], pa.timestamp("us")),
+        "z": pa.array([datetime.datetime(2020, 1, i + 1) for i in n], pa.timestamp("ns", "UTC")), "day": pa.array([i for i in n], pa.date32()),
+        "x": pa.array([decimal.Decimal(f"{i}.25") for i in n], pa.decimal128(10, 2)), "bin": pa.array([b"\0\1"] * 6),
+        "h": pa.array([1.5] * 6, pa.float32()).cast(pa.float16()), "fb": pa.array([b"ab"] * 6, pa.binary(2)), "u": pa.array([7] * 6, pa.uint8()),
+        "ls": pa.array([["x"]] * 6, pa.large_list(pa.large_string())), "big": pa.array(["y"] * 6, pa.large_string()), "r": pa.array([.5] * 6, pa.float32())})
+    if storage == "2.2":
+        table = table.append_column("m", pa.array([[("k", i)] for i in n], pa.map_(pa.string(), pa.int32())))
+    lance.write_dataset(table, uri, data_storage_version=storage, enable_stable_row_ids=stable)
+    return lance.dataset(uri).version
+
+
 def delete(uri, where):
     result = lance.dataset(uri).delete(where)
     return result["num_deleted_rows"] if result else None
@@ -45,6 +63,15 @@ def compact(uri):
     return lance.dataset(uri).version
 
 
+def _plain(value):
+    """What JSON holds as it is, all else as text."""
+    if isinstance(value, dict):
+        return {k: _plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    return value if isinstance(value, (int, float, str, type(None))) else repr(value)
+
+
 def state(uri, stable):
     """Everything there is to compare of the newest version, as JSON holds it."""
     dataset = lance.dataset(uri)
@@ -53,4 +80,4 @@ def state(uri, stable):
     table = dataset.to_table(columns=names)
     fragments = [{"id": f.fragment_id, "rows": f.physical_rows, "deleted": f.num_deletions, "files": len(f.metadata.files),
                   "deletions": f.metadata.deletion_file.file_type if f.metadata.deletion_file else None} for f in dataset.get_fragments()]
-    return {"version": dataset.version, "rows": table.to_pylist(), "fragments": fragments}
+    return {"version": dataset.version, "rows": _plain(table.to_pylist()), "fragments": fragments}
