@@ -233,7 +233,7 @@ def some_rows(want):
 @each([pair for pair in TABLES if last(*pair) and not is_legacy(*pair)])
 def test_append(places, oracles, tmp_path, release, table):
     """Rows of Pennon on top of the newest version, which both releases then read; what they had is as it was."""
-    label, answer = max(((label, answer) for label, answer in labels(release, table) if "@" not in label), key=lambda pair: int(pair[0]))
+    label, answer = newest_of_main(release, table)
     want, uri = places(release).expected(table, label), str(tmp_path / "t.lance")
     shutil.copytree(places(release).uri(table), uri)
     rows = some_rows(want)
@@ -255,6 +255,34 @@ def test_append(places, oracles, tmp_path, release, table):
         assert arrow_diff.diff_table(theirs, got) is None, name
         if not is_found(release, table, label):
             asked.validate(uri=uri)
+
+
+def newest_of_main(release, table):
+    return max(((label, answer) for label, answer in labels(release, table) if "@" not in label), key=lambda pair: int(pair[0]))
+
+
+def has_row_ids(release, table):
+    """Row ids that mean something, and that are not told to be wrong."""
+    label, answer = newest_of_main(release, table)
+    return "ids" not in answer and not is_found(release, table, label)
+
+
+@each([pair for pair in TABLES if last(*pair) and not is_legacy(*pair) and has_row_ids(*pair)])
+def test_delete(places, oracles, tmp_path, release, table):
+    """Every third row id of the newest version goes, and nothing else; both releases see it so."""
+    label, answer = newest_of_main(release, table)
+    want, uri = places(release).expected(table, label), str(tmp_path / "t.lance")
+    shutil.copytree(places(release).uri(table), uri)
+    stay = [row for row, name in enumerate(want.column("_rowid").to_pylist()) if name % 3 != 1]
+    assert pennon.as_json("delete", uri, "--where", "_rowid % 3 = 1")["rows_deleted"] == want.num_rows - len(stay)
+    want = want.take(pa.array(stay, pa.int64()))
+    got = pennon.scan(uri, with_row_id=True, with_row_address=True)
+    assert arrow_diff.diff_table(want, got) is None
+    assert not pennon.findings(uri, "--version", pennon.as_json("info", uri)["version"])
+    for name in oracle.NAMES:
+        if "rows" in (ANSWERS[release]["tables"][table][label][name] if name == "new" else answer):
+            oracles.get(name).scan(uri=uri, out=str(tmp_path / name), with_row_id=True, with_row_address=True)
+            assert arrow_diff.diff_table(blobs_with_nulls(pennon.table((tmp_path / name).read_bytes())), got) is None, name
 
 
 @pytest.mark.parametrize("name", oracle.NAMES)
