@@ -215,7 +215,9 @@ static bool is_flat(const struct page *p)
 static void expect_text(struct zip_decoder *d, const uint8_t *start, size_t had)
 {
     struct buf *data = &d->out->data;
-    if (d->out->type->kind != LEAF_VARIABLE || d->at == start || data->size == had) return;
+    /* Values that are stored as they are have had their room from the start. */
+    if (d->out->type->kind != LEAF_VARIABLE || d->page->zip.codec.kind == VALUE_VARIABLE) return;
+    if (d->at == start || data->size == had) return;
     const double each = (double)(data->size - had) / (double)(d->at - start);
     const double more = each * (double)(d->end - d->at) * 1.03;
     if (more > (double)(INT32_MAX / 2)) return;

@@ -25,6 +25,23 @@ _MEM_WAL = "the write-ahead log in memory"
 _RETRY_TIMEOUT = timedelta(seconds=30)
 
 
+def _sql(given: Any, name: str) -> str:
+    """SQL of text, or of an expression of pyarrow, whose text is SQL."""
+    if type(given).__name__ == "Expression":
+        return str(given)
+    if not isinstance(given, str):
+        raise TypeError(f"argument '{name}': '{type(given).__name__}' object is not an instance of 'str'")
+    return given
+
+
+def _retries(conflict_retries: int, retry_timeout: timedelta) -> dict[str, Any]:
+    if not isinstance(retry_timeout, timedelta):
+        raise TypeError(f"argument 'retry_timeout': '{type(retry_timeout).__name__}' object is not an instance of 'timedelta'")
+    if retry_timeout < timedelta(0):
+        raise ValueError(f"retry_timeout is negative: {retry_timeout}")
+    return {"conflict_retries": conflict_retries, "retry_timeout_ms": round(retry_timeout.total_seconds() * 1000)}
+
+
 class UpdateResult(TypedDict):
     """What `LanceDataset.update` did."""
 
@@ -269,8 +286,24 @@ class DatasetChanges:
         conflict_retries: int = 10,
         retry_timeout: timedelta = _RETRY_TIMEOUT,
     ) -> DeleteResult:
-        """Delete the rows for which the SQL is true. Not supported yet."""
-        raise not_yet("delete")
+        """Delete the rows for which an expression is true, and commit.
+
+        Parameters
+        ----------
+        predicate : str or pyarrow.compute.Expression
+            SQL as in `scanner(filter=...)`. Rows for which it is null stay; "true" is for all rows.
+        conflict_retries : int
+            How often the work is begun again when another writer changed the same rows meanwhile.
+        retry_timeout : timedelta
+            What is begun again ends then.
+
+        Returns
+        -------
+        dict
+            "num_deleted_rows".
+        """
+        where = _sql(predicate, "predicate")
+        return {"num_deleted_rows": self._ds.delete(where, _retries(conflict_retries, retry_timeout))}
 
     def update(
         self,
@@ -279,8 +312,34 @@ class DatasetChanges:
         conflict_retries: int = 10,
         retry_timeout: timedelta = _RETRY_TIMEOUT,
     ) -> UpdateResult:
-        """Set columns to the values of SQL expressions. Not supported yet."""
-        raise not_yet("update")
+        """Set columns to the values of expressions, and commit.
+
+        The rows are rewritten behind the others; with stable row ids they keep their ids.
+
+        Parameters
+        ----------
+        updates : dict
+            SQL by column. Expressions see the values from before.
+        where : str or pyarrow.compute.Expression, optional
+            Only the rows for which this is true.
+        conflict_retries : int
+            How often the work is begun again when another writer changed the same rows meanwhile.
+        retry_timeout : timedelta
+            What is begun again ends then.
+
+        Returns
+        -------
+        dict
+            "num_rows_updated".
+        """
+        if not isinstance(updates, dict):
+            raise TypeError(f"argument 'updates': '{type(updates).__name__}' object is not an instance of 'dict'")
+        for text in (*updates, *updates.values()):
+            if not isinstance(text, str):
+                raise TypeError(f"'{type(text).__name__}' object is not an instance of 'str'")
+        condition = None if where is None else _sql(where, "where")
+        options = _retries(conflict_retries, retry_timeout)
+        return {"num_rows_updated": self._ds.update(tuple(updates), tuple(updates.values()), condition, options)}
 
     def merge_insert(self, on: str | Iterable[str] | None = None) -> MergeInsertBuilder:
         """A merge of new rows, which `MergeInsertBuilder.execute` refuses yet."""

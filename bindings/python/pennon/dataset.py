@@ -764,10 +764,7 @@ class _LanceDataset(DatasetChanges, DatasetIndices, MemWal):
 
     def truncate_table(self) -> None:
         """Delete all rows; the schema stays."""
-        fragments = [fragment.id for fragment in self._metadata()]
-        transaction = Transaction(self.version, LanceOperation.Delete([], fragments, "true"))
-        native = _pennon.transaction_from_json(json.dumps(transaction._tree()))
-        self._ds.commit(native, None, _milliseconds(_COMMIT_TIMEOUT))
+        self.delete("true")
 
     @staticmethod
     def drop(

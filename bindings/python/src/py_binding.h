@@ -133,7 +133,7 @@ void py_stats_write(void *ctx, const pennon_scan_stats *stats);
 
 extern PyType_Spec py_stream_spec, py_batch_spec, py_schema_spec;
 
-/* ---- handles (py_dataset.c, py_refs.c, py_commit.c, py_file.c, py_store.c) ---- */
+/* ---- handles (py_dataset.c, py_refs.c, py_commit.c, py_mutate.c, py_file.c, py_store.c) ---- */
 
 struct py_dataset {
     PyObject head;
@@ -155,6 +155,8 @@ PyObject *py_dataset_append(PyObject *self, PyObject *args);
 PyObject *py_dataset_commit(PyObject *self, PyObject *args);
 PyObject *py_dataset_restore(PyObject *self, PyObject *unused);
 PyObject *py_dataset_update_metadata(PyObject *self, PyObject *args);
+PyObject *py_dataset_delete(PyObject *self, PyObject *args);
+PyObject *py_dataset_update(PyObject *self, PyObject *args);
 PyObject *py_dataset_add_bases(PyObject *self, PyObject *args);
 PyObject *py_dataset_tag(PyObject *self, PyObject *args);
 PyObject *py_dataset_branch(PyObject *self, PyObject *args);

@@ -162,6 +162,7 @@ CALLS = {
     "write": lambda ds: writes(ds, lambda own: pennon.write_dataset(own, own.uri, mode="append")),
     "overwrite": lambda ds: writes(ds, lambda own: pennon.write_dataset(own, own.uri, mode="overwrite")),
     "insert and restore": lambda ds: writes(ds, lambda own: (own.insert({"id": [4]}), own.checkout_version(1).restore())),
+    "delete and update": lambda ds: writes(ds, lambda own: (own.update({"id": "id + 1"}, where="id < 3"), own.delete("id > 1"), own.truncate_table())),
     "tags": lambda ds: writes(ds, lambda own: (own.tags.create("a", 1), own.tags.update("a", 1), own.tags.replace_metadata("a", {"k": "v"}), own.tags.delete("a"))),
     "branches": lambda ds: writes(ds, lambda own: (own.create_branch("a"), own.branches.replace_metadata("a", {"k": "v"}), own.branches.delete("a"))),
     "clones": lambda ds: writes(ds, lambda own: (own.shallow_clone(own.uri + "/x", 1), own.deep_clone(own.uri + "/y"))),
