@@ -1,6 +1,7 @@
 # Licensed under the Apache License, Version 2.0; see LICENSE.
 """Fixtures of the package's tests: a table, and official Lance in a process of its own."""
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -23,6 +24,10 @@ def pytest_configure(config):
     wanted = os.environ.get("PENNON_PACKAGE")
     if wanted and not pennon.__file__.startswith(wanted):
         raise pytest.UsageError(f"the package under test is {pennon.__file__}, not that in {wanted}")
+
+
+# A shell that runs the tests in the background lets them ignore SIGINT, and Python then leaves it so.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
