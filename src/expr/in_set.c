@@ -134,11 +134,15 @@ static pennon_status build_words(struct in_set *set, pennon_error *err)
     set->n_few = (size_t)n;
     if (n <= FEW) return PENNON_OK;
     if (has_span(&v->type) && span < max_u64(SPAN_ANY, SPAN_PER_ITEM * n)) {
+        set->bits = mem_calloc(set->mem, (size_t)bitmap_bytes(span + 1), 1, err);
+        /* A wide span of few items is a luxury: where it does not fit the budget, the slots may. */
+        if (set->bits == NULL && (err->code != PENNON_OVER_BUDGET || span < SPAN_PER_ITEM * n)) return err->code;
+        if (set->bits == NULL) pennon_error_clear(err);
+    }
+    if (set->bits != NULL) {
         set->kind = SET_BITMAP;
         set->least = flip ? (uint64_t)low ^ (UINT64_C(1) << 63) : (uint64_t)low;
         set->span = span + 1;
-        set->bits = mem_calloc(set->mem, (size_t)bitmap_bytes(set->span), 1, err);
-        if (set->bits == NULL) return err->code;
         for (int64_t i = 0; i < v->length; i++) {
             if (!array_view_is_null(v, i)) bit_set(set->bits, word_at(v, i) - set->least);
         }
