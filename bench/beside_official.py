@@ -61,9 +61,17 @@ def status(key):
         return next(int(line.split()[1]) for line in lines if line.startswith(key)) * 1024
 
 
-def bytes_read():
+def bytes_moved(key):
     with open("/proc/self/io", encoding="ascii") as lines:
-        return next(int(line.split()[1]) for line in lines if line.startswith("rchar"))
+        return next(int(line.split()[1]) for line in lines if line.startswith(key))
+
+
+def bytes_read():
+    return bytes_moved("rchar")
+
+
+def bytes_written():
+    return bytes_moved("wchar")
 
 
 def allocations():

@@ -52,7 +52,7 @@ typedef struct pennon_file_writer_options {
     size_t struct_size;
     const pennon_call *call;
     const char *version; /* "2.0", "2.1", "2.2"; NULL = 2.1 */
-    uint64_t page_bytes; /* buffered bytes of a column that make a page; 0 = 8 MiB */
+    uint64_t page_bytes; /* buffered bytes of a column that make a page; 0 = 2 MiB */
 } pennon_file_writer_options;
 
 PENNON_EXPORT void pennon_file_writer_options_init(pennon_file_writer_options *options);

@@ -7,7 +7,8 @@
  *
  * A buffer slot holds a struct buf that was moved in, or a reference to a block, or nothing (borrowed, constant). A child may be
  * moved out by a consumer: its release is then NULL in our slot and only its struct stays with us.
- * A slice is an array of the same kind without buffer slots: its buffers are the shared array's, of which it holds a reference. */
+ * A slice is an array of the same kind without buffer slots: its buffers are the shared array's, of which it holds a reference. Below a shared array of
+ * this kind each child has a count of its own, and goes when nobody needs it: who keeps one column of a slice keeps no other column. */
 #include <stdatomic.h>
 
 #include "arrow/arrow_internal.h"
@@ -21,6 +22,7 @@ struct array_slot {
 struct array_private {
     struct mem *mem;             /* retained */
     struct shared_array *shared; /* slices: reference, else NULL */
+    size_t shared_child;         /* of the shared array, counted too; WHOLE = none */
     struct ArrowArray dictionary;
     struct ArrowArray **child_pointers;
     struct array_slot *slots;
@@ -30,11 +32,18 @@ struct array_private {
     void *hook_ctx;
 };
 
+#define WHOLE SIZE_MAX
+
 struct shared_array {
     struct ArrowArray array;
-    struct mem *mem; /* retained */
-    _Atomic(uint32_t) refs;
+    struct mem *mem;          /* retained */
+    _Atomic(uint32_t) owners; /* they need every child */
+    _Atomic(uint32_t) refs;   /* slices, and 1 for the owners */
+    size_t n_children;        /* that have counts; 0: they go with the whole */
+    _Atomic(uint32_t) child_refs[];
 };
+
+static void shared_drop(struct shared_array *s, size_t child);
 
 /* What buffers without bytes point to: never NULL, aligned, readable for a vector. */
 static const _Alignas(64) uint8_t ZEROS[128];
@@ -56,12 +65,14 @@ static void array_release_owned(struct ArrowArray *array)
     array_release(&p->dictionary);
     for (size_t i = 0; i < p->n_slots; i++) slot_clear(&p->slots[i]);
     if (p->hook != NULL) p->hook(p->hook_ctx);
-    shared_array_release(p->shared);
+    shared_drop(p->shared, p->shared_child);
     mem_free(mem, p);
     array->release = NULL;
     array->private_data = NULL;
     mem_release(mem);
 }
+
+bool array_is_own(const struct ArrowArray *array) { return array->release == array_release_owned; }
 
 void array_release(struct ArrowArray *array)
 {
@@ -339,49 +350,73 @@ pennon_status array_nulls(const struct ArrowSchema *schema, int64_t length, stru
 
 struct shared_array *shared_array_new(struct ArrowArray *array, struct mem *mem, pennon_error *err)
 {
-    struct shared_array *s = mem_alloc(mem, sizeof *s, err);
+    /* Children of foreign arrays belong to their parent. */
+    const struct array_private *p = array_is_own(array) ? array->private_data : NULL;
+    const size_t n = p && !p->hook ? (size_t)array->n_children : 0;
+    struct shared_array *s = mem_alloc(mem, sizeof *s + n * sizeof s->child_refs[0], err);
     if (s == NULL) return NULL;
     array_move(array, &s->array);
     s->mem = mem_retain(mem);
+    s->n_children = n;
+    atomic_init(&s->owners, 1);
     atomic_init(&s->refs, 1);
+    for (size_t i = 0; i < n; i++) atomic_init(&s->child_refs[i], 1);
     return s;
 }
 
 struct shared_array *shared_array_retain(struct shared_array *s)
 {
-    atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&s->owners, 1, memory_order_relaxed);
     return s;
 }
 
-void shared_array_release(struct shared_array *s)
+static void drop_child(struct shared_array *s, size_t i)
 {
-    struct mem *mem = NULL;
-    if (s == NULL || atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) != 1) return;
-    mem = s->mem;
+    if (atomic_fetch_sub_explicit(&s->child_refs[i], 1, memory_order_acq_rel) == 1) array_release(s->array.children[i]);
+}
+
+/* A slice is gone. */
+static void shared_drop(struct shared_array *s, size_t child)
+{
+    if (s == NULL) return;
+    if (child < s->n_children) drop_child(s, child);
+    if (atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) != 1) return;
+    struct mem *mem = s->mem;
     array_release(&s->array);
     mem_free(mem, s);
     mem_release(mem);
 }
 
+void shared_array_release(struct shared_array *s)
+{
+    if (s == NULL || atomic_fetch_sub_explicit(&s->owners, 1, memory_order_acq_rel) != 1) return;
+    for (size_t i = 0; i < s->n_children; i++) drop_child(s, i);
+    shared_drop(s, WHOLE);
+}
+
 const struct ArrowArray *shared_array_get(const struct shared_array *s) { return &s->array; }
 
-/* An array that points at everything `from` has; every child is an array of its own. */
-static pennon_status array_alias(struct shared_array *s, const struct ArrowArray *from, struct mem *mem, struct ArrowArray *out,
-                                 pennon_error *err)
+/* An array that points at everything `from` has, which is in child `child` of the shared array, or WHOLE; every child is an array of its own. */
+static pennon_status array_alias(struct shared_array *s, size_t child, const struct ArrowArray *from, struct mem *mem,
+                                 struct ArrowArray *out, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct array_private *p = NULL;
     memset(out, 0, sizeof *out);
     TRY(array_new(out, 0, (size_t)from->n_children, mem, err));
     p = out->private_data;
-    p->shared = shared_array_retain(s);
+    p->shared = s;
+    p->shared_child = child;
+    atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed);
+    if (child < s->n_children) atomic_fetch_add_explicit(&s->child_refs[child], 1, memory_order_relaxed);
     out->length = from->length;
     out->offset = from->offset;
     out->null_count = from->null_count;
     out->n_buffers = from->n_buffers;
     out->buffers = from->buffers;
-    for (int64_t i = 0; i < from->n_children; i++) TRY(array_alias(s, from->children[i], mem, out->children[i], err));
-    if (from->dictionary != NULL) TRY(array_alias(s, from->dictionary, mem, array_dictionary_slot(out), err));
+    for (size_t i = 0; i < (size_t)from->n_children; i++)
+        TRY(array_alias(s, from == &s->array ? i : child, from->children[i], mem, out->children[i], err));
+    if (from->dictionary != NULL) TRY(array_alias(s, child, from->dictionary, mem, array_dictionary_slot(out), err));
 done:
     if (st != PENNON_OK) array_release(out);
     return st;
@@ -412,7 +447,7 @@ pennon_status array_slice(const struct ArrowSchema *schema, struct shared_array 
                           struct ArrowArray *out, pennon_error *err)
 {
     ASSERT(offset >= 0 && length >= 0 && offset <= s->array.length && length <= s->array.length - offset);
-    TRY_RETURN(array_alias(s, &s->array, mem, out, err));
+    TRY_RETURN(array_alias(s, WHOLE, &s->array, mem, out, err));
     array_cut(schema, out, offset, length);
     return PENNON_OK;
 }
@@ -423,7 +458,7 @@ pennon_status array_slice_child(const struct ArrowSchema *schema, struct shared_
     const struct ArrowArray *parent = &s->array;
     const struct ArrowArray *child = parent->children[i];
     ASSERT(i < (size_t)parent->n_children);
-    TRY_RETURN(array_alias(s, child, mem, out, err));
+    TRY_RETURN(array_alias(s, i, child, mem, out, err));
     array_cut(schema->children[i], out, parent->offset, parent->length);
     return PENNON_OK;
 }

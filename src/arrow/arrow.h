@@ -224,6 +224,8 @@ void array_move(struct ArrowArray *from, struct ArrowArray *to); /* `to` is over
 /* An array of `length` nulls, or of no rows, of any schema. Non-null children of structs get zero values. */
 pennon_status array_nulls(const struct ArrowSchema *schema, int64_t length, struct mem *mem, struct ArrowArray *out,
                           pennon_error *err) CHECKED;
+/* Made by array_new: its children may be released before it. Children of foreign arrays may belong to their parent. */
+bool array_is_own(const struct ArrowArray *array);
 /* A record batch (struct without nulls) over `n` arrays of equal length, which are moved. On failure none is moved. */
 pennon_status array_record(struct ArrowArray *columns, size_t n, int64_t length, struct mem *mem, struct ArrowArray *out,
                            pennon_error *err) CHECKED;

@@ -13,7 +13,7 @@
 #include "exec/plan.h"
 
 #define BATCH_ROWS 8192u
-#define BATCH_BYTES ((uint64_t)8 << 20)
+#define BATCH_BYTES ((uint64_t)1 << 20)
 
 struct updating {
     const char *where; /* NULL = all rows */

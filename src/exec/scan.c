@@ -693,7 +693,7 @@ static void set_limits(struct scan *s, const struct scan_spec *spec)
     if (s->plan->nothing || spec->limit == 0) s->at.take = s->gather.take = 0;
     s->job_rows = s->job_rows_max = s->batch_rows = spec->batch_rows;
     s->job_rows_limit = UINT64_MAX;
-    s->job_bytes = filtered ? FILTER_BYTES_MAX : spec->batch_bytes;
+    s->job_bytes = filtered ? min_u64(FILTER_BYTES_MAX / 2, spec->batch_bytes) * 2 : spec->batch_bytes;
     use_split(s, &s->plan->splits[s->plan->splits[SPLIT_LEAN].first ? SPLIT_LEAN : SPLIT_WIDE]);
     /* A few rows need not be looked for in many. */
     if (filtered)

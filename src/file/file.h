@@ -106,7 +106,7 @@ typedef pennon_status (*blob_reference_fn)(void *ctx, const struct call *c, stru
 
 struct file_writer_options {
     uint32_t version;                 /* STORAGE_2_0, 2_1, 2_2 */
-    uint64_t page_bytes;              /* buffered Arrow bytes of a column that make a page; 0 = 8 MiB */
+    uint64_t page_bytes;              /* buffered Arrow bytes of a column that make a page; 0 = 2 MiB */
     uint64_t max_page_bytes;          /* 2.0: cut; 0 = 32 MiB */
     bool allow_loss;                  /* 2.0: nulls of structs are dropped, else INVALID_ARGUMENT */
     bool copy_external;               /* blob v2: the bytes of external blobs are read and written as any others */

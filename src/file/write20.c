@@ -197,7 +197,7 @@ pennon_status v20_encode_stretch(struct file_writer *w, struct stretch *s, penno
         const struct held_batch *b = &w->held[i];
         uint64_t first, count;
         if (!writer_stretch_rows(s, b, &first, &count)) continue;
-        batches[n++] = column_slots(w, col, shared_array_get(b->array), first, count);
+        batches[n++] = column_slots(w, col, &b->array, first, count);
     }
     if (n) TRY(array20_pages_write(w->mem, &c, batches, n, &s->encoded, err));
 done:

@@ -2,15 +2,18 @@
 /* Writing a data file of version 2.1 or 2.2, and the container of 2.0 (see write20.c).
  *
  * Batches are held until every column has put them into pages. When the buffered Arrow bytes of a column pass the page size its rows
- * so far are cut off as a stretch. Once there are stretches for all cores they are encoded in parallel and written one after the
+ * so far are cut off as a stretch; so are those of the larger columns when all columns together hold much. Once there are stretches for all cores they are encoded in parallel and written one after the
  * other. The end of the file is written by finish:
  * FileDescriptor, column metadata, offset tables, footer.
  * Source: spec file-format 2, 3, 9.6, 11. */
 #include "file/blob_write.h"
 
 #define ALIGN 64u
-#define PAGE_BYTES_DEFAULT ((uint64_t)8 << 20)
+#define PAGE_BYTES_DEFAULT ((uint64_t)2 << 20)
 #define MAX_PAGE_BYTES_DEFAULT ((uint64_t)32 << 20)
+#define HELD_BYTES ((uint64_t)16 << 20)         /* of values at most, where the columns are few */
+#define HELD_COLUMN_BYTES ((uint64_t)256 << 10) /* else for each column */
+#define WHOLE_SHARE 4u /* so many times as much in batches that are released as a whole: columns of few bytes hold all of them */
 #define ENCODE_BYTES ((uint64_t)8 << 20) /* of the budget, for every thread that encodes */
 #define TAIL_PART ((size_t)256 << 10)    /* of the metadata, held before it is written */
 #define FILLER 0x48
@@ -167,7 +170,7 @@ static void stretch_forget(struct stretch *s)
 static void writer_free(struct file_writer *w)
 {
     for (size_t i = 0; i < w->n_stretches; i++) stretch_forget(&w->stretches[i]);
-    for (size_t i = 0; i < w->n_held; i++) shared_array_release(w->held[i].array);
+    for (size_t i = 0; i < w->n_held; i++) array_release(&w->held[i].array);
     for (uint32_t i = 0; w->columns && i < w->n_columns; i++) {
         mem_free(w->mem, w->columns[i].pages);
     }
@@ -237,7 +240,7 @@ static pennon_status encode_stretch(struct file_writer *w, struct stretch *s, pe
         const struct held_batch *b = &w->held[i];
         uint64_t first, count;
         if (!writer_stretch_rows(s, b, &first, &count)) continue;
-        const struct ArrowArray *top = shared_array_get(b->array);
+        const struct ArrowArray *top = &b->array;
         const struct ArrowArray **chain = arrays + n * col->n_specs;
         column_arrays(col, top, chain);
         batches[n++] = (struct column_batch){chain, (uint64_t)top->offset + first, count};
@@ -304,20 +307,37 @@ static pennon_status encode_one(void *arg, size_t i, pennon_error *err)
     return encode_stretch(f->w, &f->w->stretches[f->at + i], err);
 }
 
-/* Batches that no column needs any more. */
-static void drop_written(struct file_writer *w)
+/* Release the columns of batches, and the batches, that are in pages. */
+static pennon_status drop_written(struct file_writer *w, pennon_error *err)
 {
-    uint64_t least = w->rows;
-    for (uint32_t i = 0; i < w->n_columns; i++) least = min_u64(least, w->columns[i].rows_done);
+    const size_t n_top = (size_t)w->arrow.n_children;
+    uint64_t *done = mem_calloc(w->mem, n_top + 1, sizeof *done, err); /* rows of each top-level column that are in pages */
+    if (!done) return err->code;
+    for (size_t k = 0; k < n_top; k++) done[k] = w->rows;
+    for (uint32_t i = 0; i < w->n_columns; i++) {
+        const struct column_writer *col = &w->columns[i];
+        done[col->path[0]] = min_u64(done[col->path[0]], col->rows_done);
+    }
     size_t kept = 0;
     for (size_t i = 0; i < w->n_held; i++) {
-        if (w->held[i].first_row + w->held[i].rows <= least) {
-            shared_array_release(w->held[i].array);
-        } else {
+        const uint64_t end = w->held[i].first_row + w->held[i].rows;
+        bool needed = false;
+        for (size_t k = 0; k < n_top; k++) {
+            if (done[k] < end)
+                needed = true;
+            else if (w->held[i].whole_bytes == 0)
+                array_release(w->held[i].array.children[k]);
+        }
+        if (needed) {
             w->held[kept++] = w->held[i];
+        } else {
+            w->whole_bytes -= w->held[i].whole_bytes;
+            array_release(&w->held[i].array);
         }
     }
     w->n_held = kept;
+    mem_free(w->mem, done);
+    return PENNON_OK;
 }
 
 /* Cut stretch `i` at a row; what is behind becomes the next stretch. */
@@ -367,9 +387,14 @@ static pennon_status cut_stretches(struct file_writer *w, bool all, pennon_error
 {
     pennon_status st = PENNON_OK;
     bool *wanted = NULL;
+    const uint64_t most = max_u64(HELD_BYTES, w->n_columns * HELD_COLUMN_BYTES);
     TRY_NEW(wanted, mem_calloc(w->mem, (size_t)w->n_columns + 1, sizeof *wanted, err));
+    if (w->whole_bytes > WHOLE_SHARE * most) all = true;
     /* Encoding takes a few times the bytes of the page. */
-    const uint64_t page_bytes = min_u64(w->options.page_bytes, mem_limit(w->mem) / 8);
+    uint64_t page_bytes = min_u64(w->options.page_bytes, mem_limit(w->mem) / 8), held = 0;
+    for (uint32_t i = 0; i < w->n_columns; i++) held += w->columns[i].buffered;
+    /* Some column has its share, and not only columns with a few bytes are cut. */
+    if (held > most) page_bytes = min_u64(page_bytes, held / (2 * (uint64_t)w->n_columns));
     for (uint32_t i = 0; i < w->n_columns; i++) wanted[i] = all || w->columns[i].buffered > page_bytes;
     if (w->options.version == STORAGE_2_0) v20_mark_due(w, wanted);
     for (uint32_t i = 0; i < w->n_columns; i++) {
@@ -427,7 +452,7 @@ static pennon_status flush_columns(const struct call *c, struct file_writer *w, 
     }
     if (st == PENNON_OK) {
         w->n_stretches = 0;
-        drop_written(w);
+        st = drop_written(w, err);
     }
     return st;
 }
@@ -502,10 +527,11 @@ static pennon_status hold_batch(struct file_writer *w, struct ArrowArray *batch,
     TRY_RETURN(mem_grow(w->mem, &w->held, &w->cap_held, w->n_held, sizeof *w->held, SIZE_MAX / 256, err));
     struct held_batch *b = &w->held[w->n_held];
     *b = (struct held_batch){.rows = (uint64_t)batch->length, .first_row = w->rows};
-    b->array = shared_array_new(batch, w->mem, err);
-    if (!b->array) return err->code;
+    if (!array_is_own(batch)) b->whole_bytes = max_u64(array_bytes(&w->arrow, batch), 1);
+    w->whole_bytes += b->whole_bytes;
+    array_move(batch, &b->array);
     w->n_held++;
-    const struct ArrowArray *top = shared_array_get(b->array);
+    const struct ArrowArray *top = &b->array;
     for (uint32_t i = 0; i < w->n_columns; i++) {
         struct column_writer *col = &w->columns[i];
         uint64_t bytes = w->options.version == STORAGE_2_0 ? v20_batch_bytes(w, col, top) : batch_bytes(w, col, top);

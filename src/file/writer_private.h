@@ -43,9 +43,11 @@ struct stretch {
     struct page_set encoded;
 };
 
-/* A batch that some column still needs. */
+/* A batch that some column still needs. Of the library's own a top-level column is released when all its rows are in pages: the others may wait for much
+ * longer. */
 struct held_batch {
-    struct shared_array *array;
+    struct ArrowArray array;
+    uint64_t whole_bytes; /* that go together, for foreign ones; 0 = column by column */
     uint64_t rows;
     uint64_t first_row;
 };
@@ -83,6 +85,7 @@ struct file_writer {
     struct stretch *stretches; /* not yet in pages, by their beginning in each column */
     size_t n_stretches, cap_stretches;
     uint64_t rows, buffered;
+    uint64_t whole_bytes;        /* of the held batches */
     struct page_buffer *globals; /* user global buffers */
     size_t n_globals, cap_globals;
     struct map_entry *metadata; /* added ones */

@@ -64,6 +64,17 @@ static pennon_status open_gap(struct id_set *s, size_t at, pennon_error *err)
 pennon_status id_set_add_range(struct id_set *s, uint32_t first, uint32_t last, pennon_error *err)
 {
     ASSERT(first <= last);
+    struct id_range *end_range = s->n > 0 ? &s->ranges[s->n - 1] : NULL;
+    if (end_range && end_range->last < first && end_range->last + 1 == first) {
+        end_range->last = last;
+        return PENNON_OK;
+    }
+    if (!end_range || end_range->last < first) {
+        if (s->n == s->cap)
+            TRY_RETURN(mem_grow(s->mem, &s->ranges, &s->cap, s->n, sizeof *s->ranges, SIZE_MAX / sizeof *s->ranges, err));
+        s->ranges[s->n++] = (struct id_range){first, last};
+        return PENNON_OK;
+    }
     /* The first range that touches or lies behind. */
     size_t at = find(s, first > 0 ? first - 1 : 0), end = at;
     while (end < s->n && (last == UINT32_MAX || s->ranges[end].first <= last + 1)) end++;
@@ -219,6 +230,7 @@ static pennon_status put_part(const struct id_set *s, const struct parts *all, c
     size_t words = out->size;
     if (runs) TRY_RETURN(put_u16(out, p->runs, err));
     if (bits) TRY_RETURN(buf_append_zero(out, BITS_BYTES, err));
+    if (!bits) TRY_RETURN(buf_grow(out, (runs ? (size_t)p->runs * 2 : p->count) * sizeof(uint16_t), err));
     for (size_t i = p->first; i < p->first + p->runs; i++) {
         uint32_t from = s->ranges[i].first > low ? s->ranges[i].first : low;
         uint32_t to = s->ranges[i].last < high ? s->ranges[i].last : high;
@@ -228,12 +240,10 @@ static pennon_status put_part(const struct id_set *s, const struct parts *all, c
             TRY_RETURN(put_u16(out, to - from, err));
             continue;
         }
-        for (uint32_t k = from - low; k <= to - low; k++) {
-            if (bits) {
-                bit_set(out->data + words, k);
-            } else {
-                TRY_RETURN(put_u16(out, k, err));
-            }
+        if (bits) {
+            for (uint32_t k = from - low; k <= to - low; k++) bit_set(out->data + words, k);
+        } else {
+            for (uint32_t k = from - low; k <= to - low; k++, out->size += 2) store_u16(out->data + out->size, (uint16_t)k);
         }
     }
     return PENNON_OK;

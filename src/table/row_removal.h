@@ -6,6 +6,15 @@
 #include "table/id_set.h"
 #include "table/transaction.h"
 
+/* A fragment whose deletion file is not written yet. */
+struct leaving {
+    const struct fragment *fragment;
+    struct id_set rows;                 /* that go */
+    struct deletion_file_message *made; /* in the arena */
+    char *path;
+    bool emptied;
+};
+
 /* Rows that are taken out of `read`, fragment by fragment. Not thread safe.
  * The lists are complete after row_removal_finish; messages point into the snapshot and the arena. */
 struct row_removal {
@@ -16,6 +25,8 @@ struct row_removal {
     void *length_ctx;
     const struct fragment *fragment; /* under way; NULL = none */
     struct id_set rows;              /* of it */
+    struct leaving *pending;
+    size_t n_pending, cap_pending, pending_ranges;
     struct fragment_message *updated;
     size_t n_updated, cap_updated;
     uint64_t *removed; /* ids of fragments that have no rows left */

@@ -56,6 +56,42 @@ static void test_arrow_array__children_and_dictionary_move_out(void **state)
     arrow_schema_release(&s);
 }
 
+static void make_column(struct fixture *f, size_t bytes, struct ArrowArray *out)
+{
+    assert_ok(f, array_new(out, 2, 0, f->mem, &f->err));
+    out->length = (int64_t)(bytes / 8);
+    uint8_t *values = array_make_buffer(out, 1, bytes, &f->err);
+    assert_non_null(values);
+    memset(values, 7, bytes);
+}
+
+/* Who keeps one column of a slice keeps no other column. */
+static void test_arrow_array__columns_of_slices_go_one_by_one(void **state)
+{
+    struct fixture *f = *state;
+    enum { BYTES = 1 << 20, SLACK = 8192 };
+    struct ArrowSchema s;
+    struct ArrowArray columns[2], record, slices[2], kept;
+    const uint64_t before = mem_used(f->mem);
+    assert_ok(f, arrow_schema_from_text(bytes_str("struct<a: int64, b: int64>"), "x", f->mem, &s, &f->err));
+    for (size_t i = 0; i < 2; i++) make_column(f, BYTES, &columns[i]);
+    assert_ok(f, array_record(columns, 2, BYTES / 8, f->mem, &record, &f->err));
+    struct shared_array *shared = shared_array_new(&record, f->mem, &f->err);
+    assert_non_null(shared);
+    for (size_t i = 0; i < 2; i++) assert_ok(f, array_slice(&s, shared, (int64_t)i * 100, 100, f->mem, &slices[i], &f->err));
+    array_move(slices[1].children[1], &kept);
+    array_release(&slices[0]);
+    array_release(&slices[1]);
+    assert_true(mem_used(f->mem) >= before + 2 * BYTES); /* the owner needs both */
+    shared_array_release(shared);
+    assert_true(mem_used(f->mem) >= before + BYTES && mem_used(f->mem) < before + BYTES + SLACK);
+    assert_int_equal(kept.length, 100);
+    assert_int_equal(((const uint8_t *)kept.buffers[1])[(kept.offset + 99) * 8], 7);
+    array_release(&kept);
+    arrow_schema_release(&s);
+    assert_int_equal(mem_used(f->mem), before);
+}
+
 static void test_arrow_array__record(void **state)
 {
     struct fixture *f = *state;
@@ -686,6 +722,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         FIXTURE_TEST(test_arrow_array__buffers_and_blocks),
         FIXTURE_TEST(test_arrow_array__children_and_dictionary_move_out),
+        FIXTURE_TEST(test_arrow_array__columns_of_slices_go_one_by_one),
         FIXTURE_TEST(test_arrow_array__record),
         FIXTURE_TEST(test_arrow_array__bad_counts),
         FIXTURE_TEST(test_arrow_array__bad_buffers),

@@ -1,0 +1,118 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/* One change of a table in a process of its own; bench/mutations_beside_official.py runs it and official Lance in turn.
+ *
+ * Usage: mutate_table DURABILITY delete TABLE WHERE
+ *        mutate_table DURABILITY update TABLE COLUMN=SQL WHERE
+ * DURABILITY: full, or none as official has it. MUTATE_BUDGET in the environment: the budget of the call in bytes.
+ * Prints a line: seconds from opening to the end of the commit, rows, bytes read, bytes written, peak memory of the work in bytes, and calls for memory
+ * (0 without count_allocations in front). */
+#include <dlfcn.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "pennon/pennon.h"
+
+#define NAME_MAX_BYTES 256
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* The number behind `key` in a file of /proc; 0 when there is none. */
+static uint64_t proc_number(const char *file, const char *key)
+{
+    char line[256];
+    uint64_t value = 0;
+    FILE *f = fopen(file, "r");
+    if (!f) return 0;
+    while (fgets(line, sizeof line, f)) {
+        if (strncmp(line, key, strlen(key)) == 0) value = strtoull(line + strlen(key), NULL, 10);
+    }
+    fclose(f);
+    return value;
+}
+
+static uint64_t allocations(void)
+{
+    uint64_t (*count)(void) = NULL;
+    void *found = dlsym(RTLD_DEFAULT, "bench_allocations");
+    if (!found) return 0;
+    memcpy(&count, &found, sizeof count); /* C has no cast from an object's pointer to a function's */
+    return count();
+}
+
+static void check(pennon_status st, const pennon_error *err)
+{
+    if (st == PENNON_OK) return;
+    fprintf(stderr, "mutate_table: %s\n", err->message);
+    exit(1);
+}
+
+static uint64_t run_delete(pennon_dataset *ds, const pennon_call *call, char **args)
+{
+    pennon_error err;
+    pennon_delete_result result = {.struct_size = sizeof result};
+    pennon_mutation_options o;
+    pennon_mutation_options_init(&o);
+    o.call = call;
+    check(pennon_dataset_delete(ds, args[0], &o, &result, &err), &err);
+    return result.rows_deleted;
+}
+
+static uint64_t run_update(pennon_dataset *ds, const pennon_call *call, char **args)
+{
+    pennon_error err;
+    pennon_update_result result = {.struct_size = sizeof result};
+    pennon_mutation_options o;
+    pennon_mutation_options_init(&o);
+    o.call = call;
+    char name[NAME_MAX_BYTES];
+    const char *column = name, *equals = strchr(args[0], '=');
+    if (!equals || equals - args[0] >= NAME_MAX_BYTES) exit(2);
+    const char *value = equals + 1;
+    snprintf(name, sizeof name, "%.*s", (int)(equals - args[0]), args[0]);
+    check(pennon_dataset_update(ds, args[1], 1, &column, &value, &o, &result, &err), &err);
+    return result.rows_updated;
+}
+
+static const struct {
+    const char *name;
+    int n_args;
+    uint64_t (*run)(pennon_dataset *ds, const pennon_call *call, char **args); /* the rows that the verb tells */
+} works[] = {{"delete", 1, run_delete}, {"update", 2, run_update}};
+
+int main(int argc, char **argv)
+{
+    pennon_error err;
+    pennon_dataset *ds = NULL;
+    pennon_call call;
+    size_t w = 0;
+    pennon_call_init(&call);
+    while (argc > 3 && w < sizeof works / sizeof *works && (strcmp(works[w].name, argv[2]) != 0 || works[w].n_args != argc - 4))
+        w++;
+    if (argc <= 3 || w == sizeof works / sizeof *works)
+        return fprintf(stderr, "usage: mutate_table full|none WORK TABLE ...; see the source\n"), 2;
+    call.durability = strcmp(argv[1], "none") == 0 ? PENNON_DURABILITY_NONE : PENNON_DURABILITY_FULL;
+    if (getenv("MUTATE_BUDGET"))
+        check(pennon_budget_new(NULL, strtoull(getenv("MUTATE_BUDGET"), NULL, 10), &call.budget, &err), &err);
+    const uint64_t before = proc_number("/proc/self/status", "VmRSS:"), allocated = allocations();
+    const uint64_t read = proc_number("/proc/self/io", "rchar:"), written = proc_number("/proc/self/io", "wchar:");
+    const double start = now();
+    check(pennon_dataset_open(argv[3], NULL, &ds, &err), &err);
+    const uint64_t rows = works[w].run(ds, &call, argv + 4);
+    const double seconds = now() - start;
+    const uint64_t calls = allocations() - allocated;
+    printf("%.9f %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", seconds, rows,
+           proc_number("/proc/self/io", "rchar:") - read, proc_number("/proc/self/io", "wchar:") - written,
+           (proc_number("/proc/self/status", "VmHWM:") - before) * 1024, calls);
+    if (call.budget && getenv("MUTATE_PEAK")) fprintf(stderr, "budget: peak %" PRIu64 "\n", pennon_budget_peak(call.budget));
+    pennon_dataset_free(ds);
+    pennon_budget_free(call.budget);
+    return 0;
+}

@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+# Licensed under the Apache License, Version 2.0; see LICENSE.
+"""Pennon and official Lance on changes of a table: deletes, updates.
+
+Official writes the table: numbers, texts, dates and vectors of 32 floats, in fragments of a quarter million rows. Each round is a process of its own on a fresh copy of
+the table, the two sides in turn; the figure is the median of ROUNDS processes, from opening to the end of the commit, and both sides must tell the
+same rows. Memory is what the work adds to the process at its peak; bytes are those of its reads and writes.
+
+Usage: mutations_beside_official.py FOLDER_OF_PROGRAMS FOLDER [--rows N] [--rounds N] [--only delete,update] [--cpus N]   (program: bench/mutate_table.c)
+"""
+import argparse
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import beside_official  # noqa: E402
+import queries_beside_official  # noqa: E402
+
+ROUNDS = 5
+FRAGMENT_ROWS = 250_000
+VECTOR = 32
+# name, work, arguments of both sides
+WORKS = [("delete 0.01 %", "delete", ["v < 100"]), ("delete 1 %", "delete", ["v < 10000"]), ("delete 50 %", "delete", ["v < 500000"]),
+         ("delete by text", "delete", ["k = 'river'"]),
+         ("update 1 %", "update", ["v=v + 1", "v < 10000"]), ("update 50 %", "update", ["f=f * 2", "v < 500000"]),
+         ("update all", "update", ["k='fox'", "true"])]
+
+
+def make_table(folder, rows):
+    import lance
+    import numpy as np
+    import pyarrow as pa
+    table = os.path.join(folder, "changes.lance")
+    shutil.rmtree(table, ignore_errors=True)
+    data = queries_beside_official.mixed_table(rows)
+    vectors = pa.array(np.random.default_rng(3).random(rows * VECTOR, dtype="float32"))
+    data = data.append_column("vec", pa.FixedSizeListArray.from_arrays(vectors, VECTOR))
+    lance.write_dataset(data, table, max_rows_per_file=FRAGMENT_ROWS)
+    return table
+
+
+def official(work, table, args):
+    """What bench/mutate_table.c does, with pylance."""
+    import lance
+    before, allocated = beside_official.status("VmRSS"), beside_official.allocations()
+    read, written = beside_official.bytes_read(), beside_official.bytes_written()
+    start = time.perf_counter()
+    dataset = lance.dataset(table)
+    if work == "delete":
+        rows = dataset.delete(args[0])["num_deleted_rows"]
+    else:
+        column, value = args[0].split("=", 1)
+        rows = dataset.update({column: value}, where=args[1])["num_rows_updated"]
+    seconds = time.perf_counter() - start
+    print(seconds, rows, beside_official.bytes_read() - read, beside_official.bytes_written() - written, beside_official.status("VmHWM") - before,
+          beside_official.allocations() - allocated)
+
+
+def run(command, args, work, table, extra, counter=None):
+    copy = table + ".copy"
+    shutil.rmtree(copy, ignore_errors=True)
+    subprocess.run(["cp", "-al", table, copy], check=True)  # files are never changed, only made
+    argv = ["taskset", "-c", f"0-{args.cpus - 1}", *command, work, copy, *extra]
+    env = dict(os.environ, LD_PRELOAD=counter) if counter else None
+    done = subprocess.run(argv, stdout=subprocess.PIPE, text=True, env=env, check=True)
+    shutil.rmtree(copy)
+    return [float(part) for part in done.stdout.split()]
+
+
+def compare(args, commands, counter, name, work, table, extra):
+    runs = {side: [] for side in commands}
+    for _ in range(args.rounds):
+        for side, command in commands.items():
+            runs[side].append(run(command, args, work, table, extra))
+    if len({r[1] for side in runs.values() for r in side}) != 1:
+        sys.exit(f"{name}: the sides tell different numbers of rows: {runs}")
+    synced = statistics.median(r[0] for r in runs["synced"]) * 1e3
+    calls = [run(commands[side], args, work, table, extra, counter)[5] for side in ("pennon", "official")]
+    seconds, _, read, written, peak, _ = ([statistics.median(r[part] for r in runs[side]) for side in ("pennon", "official")] for part in range(6))
+    print(f"{name:<24} {seconds[0] * 1e3:10.1f} {synced:10.1f} {seconds[1] * 1e3:10.1f} {seconds[1] / seconds[0]:7.2f}   {peak[0] / 1e6:8.1f} {peak[1] / 1e6:8.1f} "
+          f"{peak[1] / peak[0]:7.2f}   {read[0] / 1e6:8.1f} {read[1] / 1e6:8.1f}   {written[0] / 1e6:8.1f} {written[1] / 1e6:8.1f}   "
+          f"{calls[0]:9.0f} {calls[1]:9.0f}", flush=True)
+
+
+def main():
+    if sys.argv[1:2] == ["--official"]:
+        return official(sys.argv[2], sys.argv[3], sys.argv[4:])
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("programs")
+    options.add_argument("folder")
+    options.add_argument("--rows", type=int, default=2_000_000)
+    options.add_argument("--rounds", type=int, default=ROUNDS)
+    options.add_argument("--only", type=lambda text: text.split(","))
+    options.add_argument("--cpus", type=int, default=os.cpu_count())
+    args = options.parse_args()
+    import lance
+    os.makedirs(args.folder, exist_ok=True)
+    program = os.path.join(args.programs, "mutate_table")
+    commands = {"pennon": [program, "none"], "synced": [program, "full"], "official": [sys.executable, os.path.abspath(__file__), "--official"]}
+    counter = os.path.join(os.path.abspath(args.programs), "count_allocations.so")
+    print(f"official {lance.__version__}, {args.rows} rows, {args.cpus} cpus; median of {args.rounds}")
+    print(f"{'':<24} {'time, ms':^32} {'':>7}   {'peak, MB':^17} {'':>7}   {'read, MB':^17}   {'written, MB':^17}   {'calls for memory':^19}")
+    print(f"{'work':<24} {'pennon':>10} {'synced':>10} {'official':>10} {'ratio':>7}   {'pennon':>8} {'official':>8} {'ratio':>7}   {'pennon':>8} {'official':>8}   "
+          f"{'pennon':>8} {'official':>8}   {'pennon':>9} {'official':>9}")
+    table = make_table(args.folder, args.rows)
+    for name, work, extra in WORKS:
+        if args.only is None or work in args.only:
+            compare(args, commands, counter, name, work, table, extra)
+    shutil.rmtree(table)
+
+
+if __name__ == "__main__":
+    main()
