@@ -7,6 +7,7 @@
  *     dataset.h    open, facts, count, take, listings, verify
  *     scan.h       scans: filters, expressions, order, aggregates, plans
  *     async.h      scans by callback or poll
+ *     blob.h       values of blob columns one by one, and in parts
  *     write.h      create, append, overwrite
  *     appender.h   many threads that append, few commits
  *     maintenance.h cleanup of old versions
@@ -23,6 +24,7 @@
 #include "pennon/appender.h"
 #include "pennon/arrow_abi.h"
 #include "pennon/async.h"
+#include "pennon/blob.h"
 #include "pennon/dataset.h"
 #include "pennon/file.h"
 #include "pennon/ingest.h"

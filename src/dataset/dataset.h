@@ -50,6 +50,9 @@ pennon_status dataset_append_stream(struct call *c, pennon_dataset *ds, struct A
 /* One-batch stream; moves both. */
 pennon_status stream_of_batch(const struct call *c, struct ArrowSchema *schema, struct ArrowArray *batch,
                               struct ArrowArrayStream *out, pennon_error *err) CHECKED;
+/* Rows of a PENNON_TAKE_ selector -> places (exec.h), ADDRESS_NONE where there is no such row. */
+pennon_status resolve_selector(const struct call *c, struct snapshot *s, struct file_cache *fc, int32_t selector,
+                               const uint64_t *rows, size_t n, uint64_t *places, pennon_error *err) CHECKED;
 /* BLOB_ value of a PENNON_BLOBS_ option. */
 pennon_status blob_option(int32_t value, enum blob_handling *out, pennon_error *err) CHECKED;
 /* STORAGE_ value of a version text ("2.0", "2.1", "2.2", "stable"); INVALID_ARGUMENT, or NOT_SUPPORTED by name. */

@@ -12,8 +12,8 @@ void pennon_take_options_init(pennon_take_options *options)
     if (options) *options = (pennon_take_options){.struct_size = sizeof *options};
 }
 
-static pennon_status resolve_selector(const struct call *c, struct snapshot *s, struct file_cache *fc, int32_t selector,
-                                      const uint64_t *rows, size_t n, uint64_t *places, pennon_error *err)
+pennon_status resolve_selector(const struct call *c, struct snapshot *s, struct file_cache *fc, int32_t selector,
+                               const uint64_t *rows, size_t n, uint64_t *places, pennon_error *err)
 {
     switch (selector) {
     case PENNON_TAKE_OFFSETS: return resolve_offsets(c, s, fc, rows, n, places, err);

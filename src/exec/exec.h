@@ -93,6 +93,8 @@ pennon_status fragment_read(const struct call *c, struct file_cache *fc, struct 
 pennon_status fragment_read_live(const struct call *c, struct file_cache *fc, struct snapshot *s, const struct fragment *f,
                                  const struct column_plan *plan, const struct row_range *rows, size_t n, uint64_t first_live,
                                  struct ArrowArray *out, pennon_error *err) CHECKED;
+/* The data file that serves the field `id`, which owns a column, of a fragment that is loaded; NULL = none, all rows are null. */
+const struct data_file *fragment_file_of(const struct fragment *f, int32_t id);
 /* JSONB -> text, a new array in `m`. */
 pennon_status json_array_text(struct mem *m, const struct ArrowArray *in, struct ArrowArray *out, pennon_error *err) CHECKED;
 

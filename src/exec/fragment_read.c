@@ -62,6 +62,14 @@ static bool file_has(const struct data_file *f, int32_t id)
     return false;
 }
 
+const struct data_file *fragment_file_of(const struct fragment *f, int32_t id)
+{
+    for (uint32_t k = f->n_files; k-- > 0;) {
+        if (file_has(&f->files[k], id)) return &f->files[k];
+    }
+    return NULL;
+}
+
 static pennon_status open_source(struct reading *rd, struct file_cache *fc, const struct data_file *f, const int32_t *ids, size_t n,
                                  pennon_error *err)
 {

@@ -10,8 +10,7 @@
  *
  *   1  a piece for every value that has bytes, sorted by object and offset
  *   2  every object found and measured; ranges are checked against its size, so nothing is allocated for bytes that are not there
- *   3  one buffer for all values of the column; the objects are read side by side: neighbours share a request, a value that stands alone is read
- *      where it belongs
+ *   3  one buffer for all values of the column; the objects are read side by side
  *
  * An external blob is read only through the projection's `external` function, which applies the table's rule.
  * Source: spec file-format 6.4, 14, table-format 14. */
@@ -19,12 +18,7 @@
 
 #include <stdlib.h>
 
-#define REQUEST_MAX ((uint64_t)16 << 20)  /* bytes of a shared request */
-#define WINDOW_BYTES ((uint64_t)16 << 20) /* of shared requests in flight for one object */
-#define WINDOW_REQUESTS 64u
-
 enum { KIND_INLINE, KIND_PACKED, KIND_DEDICATED, KIND_EXTERNAL, KIND_MANAGED, KIND_MANAGED_WITH_BASE };
-enum place { PLACE_FILE, PLACE_SIDECAR, PLACE_EXTERNAL };
 
 /* A value that has bytes. */
 struct piece {
@@ -32,7 +26,7 @@ struct piece {
     uint64_t offset, size; /* external: 0 = to the end, until the object is measured */
     struct bytes uri;
     uint32_t id;
-    enum place place;
+    enum blob_place place;
     bool whole; /* dedicated: the object is this value */
 };
 
@@ -61,62 +55,70 @@ struct blobs {
 
 /* ---- pieces ---- */
 
-static const void *part(const struct ArrowArray *column, size_t i) { return column->children[i]->buffers[1]; }
-
-static struct bytes uri_of(const struct ArrowArray *texts, uint64_t row)
+static uint64_t u64_of(const struct ArrowArray *column, size_t child, uint64_t row)
 {
-    const int32_t *ends = texts->buffers[1];
+    const struct ArrowArray *a = column->children[child];
+    return ((const uint64_t *)a->buffers[1])[(uint64_t)(a->offset + column->offset) + row];
+}
+
+static struct bytes uri_of(const struct ArrowArray *column, uint64_t row)
+{
+    const struct ArrowArray *texts = column->children[4];
+    const int32_t *ends = (const int32_t *)texts->buffers[1] + texts->offset + column->offset;
     return bytes_of((const uint8_t *)texts->buffers[2] + ends[row], (size_t)(ends[row + 1] - ends[row]));
 }
 
-static pennon_status piece_v2(const struct blobs *b, uint64_t row, struct piece *out, pennon_error *err)
+static pennon_status value_v2(const struct ArrowArray *column, uint64_t row, struct blob_value *out, pennon_error *err)
 {
-    unsigned kind = ((const uint8_t *)part(b->column, 0))[row];
-    out->offset = ((const uint64_t *)part(b->column, 1))[row];
-    out->size = ((const uint64_t *)part(b->column, 2))[row];
-    out->id = ((const uint32_t *)part(b->column, 3))[row];
-    switch (kind) {
-    case KIND_INLINE: out->place = PLACE_FILE; return PENNON_OK;
-    case KIND_PACKED: out->place = PLACE_SIDECAR; break;
+    const struct ArrowArray *kinds = column->children[0], *ids = column->children[3];
+    out->kind = ((const uint8_t *)kinds->buffers[1])[(uint64_t)(kinds->offset + column->offset) + row];
+    out->offset = u64_of(column, 1, row);
+    out->size = u64_of(column, 2, row);
+    out->id = ((const uint32_t *)ids->buffers[1])[(uint64_t)(ids->offset + column->offset) + row];
+    switch (out->kind) {
+    case KIND_INLINE: out->place = BLOB_IN_FILE; return PENNON_OK;
+    case KIND_PACKED: out->place = BLOB_IN_SIDECAR; break;
     case KIND_DEDICATED:
-        out->place = PLACE_SIDECAR;
+        out->place = BLOB_IN_SIDECAR;
         out->offset = 0;
         out->whole = true;
         break;
     case KIND_EXTERNAL:
-        out->place = PLACE_EXTERNAL;
-        out->uri = uri_of(b->column->children[4], row);
+        out->place = BLOB_ELSEWHERE;
+        out->uri = uri_of(column, row);
         return PENNON_OK;
     case KIND_MANAGED:
-    case KIND_MANAGED_WITH_BASE: return error_set(err, PENNON_NOT_SUPPORTED, "managed blobs (kind %u)", kind);
-    default: return error_set(err, PENNON_CORRUPT, "a blob of kind %u", kind);
+    case KIND_MANAGED_WITH_BASE: return error_set(err, PENNON_NOT_SUPPORTED, "managed blobs (kind %u)", out->kind);
+    default: return error_set(err, PENNON_CORRUPT, "a blob of kind %u", out->kind);
     }
     CHECK_FILE_RETURN(out->id != 0, "a blob in sidecar 0");
     return PENNON_OK;
 }
 
-static bool row_is_null(const struct ArrowArray *column, uint64_t row)
+pennon_status blob_value_at(const struct field *f, const struct ArrowArray *column, uint64_t row, struct blob_value *out,
+                            pennon_error *err)
 {
-    return column->null_count != 0 && column->buffers[0] && !bit_get(column->buffers[0], row);
+    const uint8_t *valid = column->buffers[0];
+    ASSERT(f->kind == FIELD_BLOB_V1 || f->kind == FIELD_BLOB_V2);
+    ASSERT(column->n_children == (f->kind == FIELD_BLOB_V1 ? 2 : 5));
+    *out = (struct blob_value){.is_null = column->null_count != 0 && valid && !bit_get(valid, (uint64_t)column->offset + row)};
+    if (out->is_null) return PENNON_OK;
+    if (f->kind == FIELD_BLOB_V2) return value_v2(column, row, out, err);
+    out->offset = u64_of(column, 0, row);
+    out->size = u64_of(column, 1, row);
+    return PENNON_OK;
 }
 
 static pennon_status collect(struct blobs *b, pennon_error *err)
 {
-    bool v1 = b->field->kind == FIELD_BLOB_V1;
     for (uint64_t row = 0; row < (uint64_t)b->column->length; row++) {
-        struct piece one = {.row = row};
-        if (row_is_null(b->column, row)) continue;
-        if (v1) {
-            one.offset = ((const uint64_t *)part(b->column, 0))[row];
-            one.size = ((const uint64_t *)part(b->column, 1))[row];
-        } else {
-            pennon_status st = piece_v2(b, row, &one, err);
-            if (st != PENNON_OK) return error_prefix(err, "column '%s', row %" PRIu64 " of the batch", b->field->name, row);
-        }
-        if (one.size == 0 && one.place != PLACE_EXTERNAL) continue;
-        if (one.place == PLACE_EXTERNAL && b->p->no_external) continue;
-        TRY_RETURN(mem_grow(b->c->mem, &b->pieces, &b->cap, b->n, sizeof one, SIZE_MAX / 256, err));
-        b->pieces[b->n++] = one;
+        struct blob_value v;
+        pennon_status st = blob_value_at(b->field, b->column, row, &v, err);
+        if (st != PENNON_OK) return error_prefix(err, "column '%s', row %" PRIu64 " of the batch", b->field->name, row);
+        if (v.is_null || (v.size == 0 && v.place != BLOB_ELSEWHERE)) continue;
+        if (v.place == BLOB_ELSEWHERE && b->p->no_external) continue;
+        TRY_RETURN(mem_grow(b->c->mem, &b->pieces, &b->cap, b->n, sizeof *b->pieces, SIZE_MAX / 256, err));
+        b->pieces[b->n++] = (struct piece){row, v.offset, v.size, v.uri, v.id, v.place, v.whole};
     }
     return PENNON_OK;
 }
@@ -125,7 +127,7 @@ static pennon_status collect(struct blobs *b, pennon_error *err)
 static int compare_places(const struct piece *a, const struct piece *b)
 {
     if (a->place != b->place) return a->place < b->place ? -1 : 1;
-    if (a->id != b->id && a->place != PLACE_FILE) return a->id < b->id ? -1 : 1;
+    if (a->id != b->id && a->place != BLOB_IN_FILE) return a->id < b->id ? -1 : 1;
     size_t n = a->uri.size < b->uri.size ? a->uri.size : b->uri.size;
     int order = n ? memcmp(a->uri.data, b->uri.data, n) : 0;
     return order ? order : (a->uri.size > b->uri.size) - (a->uri.size < b->uri.size);
@@ -171,34 +173,33 @@ static void close_blobs(struct blobs *b)
 
 /* ---- objects ---- */
 
+char *blob_sidecar_path(struct mem *m, const char *path, uint32_t id, pennon_error *err)
+{
+    char *folder = file_sidecar_folder(m, path, err), *sidecar = NULL;
+    ASSERT(id != 0);
+    if (folder) {
+        sidecar = file_sidecar_path(m, folder, id, err);
+    } else if (err->code == PENNON_INVALID_ARGUMENT) {
+        pennon_error_clear(err);
+        (void)error_set(err, PENNON_CORRUPT, "a blob in a sidecar of a data file whose name does not end in .lance");
+    }
+    mem_free(m, folder);
+    return sidecar;
+}
+
 static pennon_status locate(const struct blobs *b, struct object *o, pennon_error *err)
 {
-    pennon_status st = PENNON_OK;
     struct mem *m = b->c->mem;
     const struct piece *first = o->pieces;
-    char *folder = NULL;
-    if (first->place == PLACE_EXTERNAL) {
-        if (!b->p->external) FAIL(PENNON_NOT_SUPPORTED, "an external blob, which is read through its table only");
-        TRY(b->p->external(b->p->external_ctx, b->c, first->id, first->uri, &o->store, &o->path, err));
-        goto done;
+    if (first->place == BLOB_ELSEWHERE) {
+        if (!b->p->external) return error_set(err, PENNON_NOT_SUPPORTED, "an external blob, which is read through its table only");
+        return b->p->external(b->p->external_ctx, b->c, first->id, first->uri, &o->store, &o->path, err);
     }
-    if (first->place == PLACE_SIDECAR) {
-        folder = file_sidecar_folder(m, b->r->path, err);
-        CHECK_FILE(folder || err->code != PENNON_INVALID_ARGUMENT,
-                   "a blob in a sidecar of a data file whose name does not end in .lance");
-        if (!folder) {
-            st = err->code;
-            goto done;
-        }
-        TRY_NEW(o->path, file_sidecar_path(m, folder, first->id, err));
-    } else {
-        TRY_NEW(o->path, mem_strdup(m, b->r->path, err));
-    }
+    o->path = first->place == BLOB_IN_SIDECAR ? blob_sidecar_path(m, b->r->path, first->id, err) : mem_strdup(m, b->r->path, err);
+    if (!o->path) return err->code;
     o->store = b->r->store;
     pennon_store_retain(o->store);
-done:
-    mem_free(m, folder);
-    return st;
+    return PENNON_OK;
 }
 
 /* Its last name, for messages: the error says where it lies. */
@@ -211,12 +212,12 @@ static const char *object_name(const struct object *o)
 static pennon_status measure(const struct blobs *b, struct object *o, pennon_error *err)
 {
     pennon_object_info info;
-    if (o->pieces->place == PLACE_FILE) {
+    if (o->pieces->place == BLOB_IN_FILE) {
         o->size = b->r->size;
         return PENNON_OK;
     }
     pennon_status st = store_head(b->c, o->store, o->path, &info, err);
-    if (st == PENNON_NOT_FOUND && o->pieces->place == PLACE_SIDECAR) {
+    if (st == PENNON_NOT_FOUND && o->pieces->place == BLOB_IN_SIDECAR) {
         st = error_set(err, PENNON_CORRUPT, "the blob file '%s' is missing", object_name(o));
         (void)store_error(o->store, o->path, PENNON_NOWHERE, PENNON_NOWHERE, PENNON_NOWHERE, err);
     }
@@ -229,7 +230,7 @@ static pennon_status check_ranges(const struct blobs *b, const struct object *o,
 {
     for (size_t i = 0; i < o->n; i++) {
         struct piece *one = &o->pieces[i];
-        if (one->place == PLACE_EXTERNAL && one->size == 0 && one->offset <= o->size) one->size = o->size - one->offset;
+        if (one->place == BLOB_ELSEWHERE && one->size == 0 && one->offset <= o->size) one->size = o->size - one->offset;
         if (range_inside(one->offset, one->size, o->size)) continue;
         (void)error_set(err, PENNON_CORRUPT,
                         "column '%s', row %" PRIu64 " of the batch: a blob of %" PRIu64 " bytes at %" PRIu64
@@ -252,82 +253,16 @@ static pennon_status find_object(void *arg, size_t i, pennon_error *err)
 
 /* ---- reading ---- */
 
-/* Requests of one object that are in flight together. */
-struct window {
-    pennon_range reads[WINDOW_REQUESTS];
-    struct block *shared[WINDOW_REQUESTS]; /* NULL: the value is read where it belongs */
-    size_t n;
-};
-
-static void window_free(struct window *w)
-{
-    for (size_t i = 0; i < w->n; i++) block_release(w->shared[i]);
-    w->n = 0;
-}
-
-/* Requests from `first` on; piece *at is the first of them. */
-static pennon_status window_fill(const struct blobs *b, const struct object *o, const struct span *requests, size_t first,
-                                 size_t n_requests, const uint32_t *request_of, size_t at, struct window *w, pennon_error *err)
-{
-    uint64_t bytes = 0;
-    for (size_t k = first; k < n_requests && w->n < WINDOW_REQUESTS && bytes < WINDOW_BYTES; k++) {
-        size_t pieces = 0;
-        while (at + pieces < o->n && request_of[at + pieces] == k) pieces++;
-        ASSERT(pieces > 0);
-        pennon_range *read = &w->reads[w->n];
-        *read = (pennon_range){requests[k].offset, requests[k].size, b->data + b->ends[o->pieces[at].row]};
-        w->shared[w->n] = NULL;
-        if (pieces > 1) {
-            w->shared[w->n] = block_new(b->c->mem, (size_t)requests[k].size, err);
-            if (!w->shared[w->n]) return err->code;
-            read->to = w->shared[w->n]->data;
-        }
-        bytes += requests[k].size;
-        w->n++;
-        at += pieces;
-    }
-    return PENNON_OK;
-}
-
-/* Values out of shared requests; *at moves behind the pieces of the window. */
-static void window_copy(const struct blobs *b, const struct object *o, size_t first, const uint32_t *request_of,
-                        const struct window *w, size_t *at)
-{
-    for (; *at < o->n && request_of[*at] < first + w->n; ++*at) {
-        const struct piece *one = &o->pieces[*at];
-        size_t k = request_of[*at] - first;
-        if (!w->shared[k]) continue;
-        memcpy(b->data + b->ends[one->row], w->shared[k]->data + (one->offset - w->reads[k].offset), (size_t)one->size);
-    }
-}
-
 static pennon_status read_object(void *arg, size_t i, pennon_error *err)
 {
     const struct blobs *b = arg;
     const struct object *o = &b->objects[i];
-    pennon_status st = PENNON_OK;
-    struct window w = {.n = 0};
-    struct span *spans = NULL;
-    uint32_t *request_of = NULL;
-    size_t n_requests, at = 0;
-    TRY_NEW(spans, mem_alloc(b->c->mem, o->n * 2 * sizeof *spans, err));
-    TRY_NEW(request_of, mem_alloc(b->c->mem, o->n * sizeof *request_of, err));
-    for (size_t k = 0; k < o->n; k++) spans[k] = (struct span){o->pieces[k].offset, o->pieces[k].size};
-    struct span *requests = spans + o->n;
-    store_coalesce(spans, o->n, store_block_size(o->store), REQUEST_MAX, requests, &n_requests, request_of);
-    for (size_t first = 0; first < n_requests;) {
-        TRY(call_check(b->c, err));
-        TRY(window_fill(b, o, requests, first, n_requests, request_of, at, &w, err));
-        TRY(store_read_ranges(b->c, o->store, o->path, w.n, w.reads, err));
-        window_copy(b, o, first, request_of, &w, &at);
-        first += w.n;
-        window_free(&w);
-    }
-    ASSERT(at == o->n);
-done:
-    window_free(&w);
-    mem_free(b->c->mem, spans);
-    mem_free(b->c->mem, request_of);
+    struct store_part *parts = mem_alloc(b->c->mem, o->n * sizeof *parts, err);
+    if (!parts) return err->code;
+    for (size_t k = 0; k < o->n; k++)
+        parts[k] = (struct store_part){o->pieces[k].offset, o->pieces[k].size, b->data + b->ends[o->pieces[k].row]};
+    pennon_status st = store_read_parts(b->c, o->store, o->path, parts, o->n, err);
+    mem_free(b->c->mem, parts);
     return st;
 }
 
@@ -420,7 +355,7 @@ static bool is_fault(pennon_status st)
 /* Was this object reported before? */
 static bool told_before(struct blob_check *k, const struct piece *one)
 {
-    if (one->place == PLACE_EXTERNAL) {
+    if (one->place == BLOB_ELSEWHERE) {
         bool before = k->told_external;
         k->told_external = true;
         return before;
@@ -465,11 +400,11 @@ static pennon_status check_column(struct blob_check *k, const struct field *fiel
     }
     for (size_t i = 0; i < b.n_objects && st == PENNON_OK; i++) {
         struct object *o = &b.objects[i];
-        if (o->pieces->place == PLACE_EXTERNAL && !k->p->external) continue;
+        if (o->pieces->place == BLOB_ELSEWHERE && !k->p->external) continue;
         st = find_object(&b, i, err);
         if (st == PENNON_OK) st = check_whole(o, err);
         if (!is_fault(st)) continue;
-        bool again = o->pieces->place != PLACE_FILE && told_before(k, o->pieces);
+        bool again = o->pieces->place != BLOB_IN_FILE && told_before(k, o->pieces);
         if (!again) tell(k, err);
         if (again) pennon_error_clear(err);
         st = PENNON_OK;

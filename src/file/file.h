@@ -67,6 +67,25 @@ pennon_status file_read(const struct call *c, struct file_reader *r, const struc
 /* Bytes that a read of these rows would ask for; for planning batches. 0 = not known. */
 uint64_t file_read_estimate(struct file_reader *r, const struct file_projection *p, uint64_t rows);
 
+/* ---- blobs one by one ---- */
+
+enum blob_place { BLOB_IN_FILE, BLOB_IN_SIDECAR, BLOB_ELSEWHERE };
+/* What the descriptor of a blob says; untrusted but for kind, place and id, which fit each other. */
+struct blob_value {
+    bool is_null;
+    unsigned kind; /* of a v2 column; 0 for v1 */
+    enum blob_place place;
+    uint32_t id;           /* of the sidecar, not 0; elsewhere: of the base, 0 = the URI stands alone */
+    uint64_t offset, size; /* elsewhere: size 0 = to the end */
+    bool whole;            /* the sidecar is this value */
+    struct bytes uri;      /* elsewhere; borrowed from the column */
+};
+/* Of a row of descriptors (BLOB_AS_DESCRIPTOR) of the blob field. CORRUPT, NOT_SUPPORTED: a kind that is none. */
+pennon_status blob_value_at(const struct field *f, const struct ArrowArray *column, uint64_t row, struct blob_value *out,
+                            pennon_error *err) CHECKED;
+/* Path of sidecar `id` of the data file at `path`; in m. CORRUPT: the data file's name does not end in ".lance". */
+char *blob_sidecar_path(struct mem *m, const char *path, uint32_t id, pennon_error *err) CHECKED;
+
 /* ---- inspection ---- */
 
 struct column_stats {

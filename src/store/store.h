@@ -95,6 +95,17 @@ struct span {
 void store_coalesce(const struct span *ranges, size_t n, uint64_t gap, uint64_t max, struct span *requests, size_t *n_requests,
                     uint32_t *request_of);
 
+/* A part of an object, read into `to`. */
+struct store_part {
+    uint64_t offset;
+    uint64_t size;
+    uint8_t *to;
+};
+/* Read parts that ascend by offset and lie in the object: neighbours share a request, one that stands alone is read where it belongs. Memory beside: a
+ * window of requests. */
+pennon_status store_read_parts(const struct call *c, pennon_store *s, const char *path, const struct store_part *parts, size_t n,
+                               pennon_error *err) CHECKED;
+
 /* ---- counters ---- */
 
 struct store_stats {
