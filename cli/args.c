@@ -25,7 +25,7 @@ static const struct option_spec specs[OPT_COUNT] = {
     [OPT_AS_OF] = {"as-of", "TIME", OPTION_TEXT, "newest version before a time: 2026-01-31, 2026-01-31T12:00:00Z"},
     [OPT_COLUMNS] = {"columns", "A,B.C", OPTION_TEXT, "columns in this order; dotted paths reach into structs"},
     [OPT_LIMIT] = {"limit", "N", OPTION_NUMBER, "rows at most"},
-    [OPT_OFFSET] = {"offset", "N", OPTION_NUMBER, "rows to skip first"},
+    [OPT_OFFSET] = {"offset", "N", OPTION_NUMBER, "rows to skip first; of blob get: bytes"},
     [OPT_ROW_ID] = {"with-row-id", NULL, OPTION_FLAG, "add the column _rowid"},
     [OPT_ROW_ADDRESS] = {"with-row-address", NULL, OPTION_FLAG, "add the column _rowaddr"},
     [OPT_BATCH_SIZE] = {"batch-size", "N", OPTION_NUMBER, "rows of a batch at most (default 8192, fewer of wide rows)"},
@@ -99,6 +99,14 @@ static const struct option_spec specs[OPT_COUNT] = {
     [OPT_SAMPLE] = {"sample", "N", OPTION_NUMBER, "N random rows, in the order of the table"},
     [OPT_SET] = {"set", "COLUMN=SQL", OPTION_REPEATED, "the new value of a column; may be given again and again"},
     [OPT_WHERE] = {"where", "SQL", OPTION_TEXT, "the rows for which it is true, such as \"price < 0 OR name IS NULL\""},
+    [OPT_COLUMN] = {"column", "PATH", OPTION_TEXT, "the blob column; a dotted path reaches into structs"},
+    [OPT_ROW] = {"row", "N", OPTION_NUMBER, "the row by position"},
+    [OPT_ONE_ROW_ID] = {"row-id", "N", OPTION_NUMBER, "the row by row id"},
+    [OPT_ADDRESS] = {"address", "N", OPTION_NUMBER, "the row by row address"},
+    [OPT_LENGTH] = {"length", "N", OPTION_NUMBER, "bytes at most (default: to the end)"},
+    [OPT_FROM] = {"from", "N", OPTION_TEXT, "the version from which on (it is not part of the changes), or a time"},
+    [OPT_TO] = {"to", "N", OPTION_TEXT, "the last version of the changes, or a time (default: the version that is opened)"},
+    [OPT_KIND] = {"kind", "KIND", OPTION_TEXT, "inserted, updated, upserted, deleted, or counts (default)"},
     [OPT_SEED] = {"seed", "N", OPTION_NUMBER, "the same seed takes the same sample (default: a new one each time)"},
 };
 

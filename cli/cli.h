@@ -7,7 +7,9 @@
 
 #include <stdio.h>
 
+#include "pennon/blob.h"
 #include "pennon/dataset.h"
+#include "pennon/delta.h"
 #include "pennon/file.h"
 #include "pennon/ingest.h"
 #include "pennon/mutation.h"
@@ -96,6 +98,14 @@ enum option_id {
     OPT_SEED,
     OPT_WHERE,
     OPT_SET,
+    OPT_COLUMN,
+    OPT_ROW,
+    OPT_ONE_ROW_ID,
+    OPT_ADDRESS,
+    OPT_LENGTH,
+    OPT_FROM,
+    OPT_TO,
+    OPT_KIND,
     OPT_COUNT
 };
 
@@ -161,6 +171,12 @@ int open_dataset(const struct args *a, const pennon_call *call, pennon_dataset *
 int open_uri(const struct args *a, const pennon_call *call, const char *uri, pennon_dataset **out);
 /* --sync into the call; a usage error for another word. */
 int call_durability(const struct args *a, pennon_call *call);
+/* --blobs; another word is a usage error. */
+int blob_form(const struct args *a, int32_t *out);
+/* --format, or what --json and the ending of --output say. */
+int pick_format(const struct args *a, const char **format);
+/* "2026-01-31", "2026-01-31T12:00:00Z": nanoseconds since 1970; false = no such time. */
+bool parse_time(const char *text, int64_t *out);
 /* --mode; another word is a usage error. Without the option *out stays. */
 int write_mode(const struct args *a, int32_t *out);
 
@@ -192,6 +208,6 @@ void progress_hide(void);
 extern const struct command command_info, command_schema, command_versions, command_fragments, command_count, command_scan,
     command_take, command_write, command_export, command_inspect, command_verify, command_cleanup, command_log, command_tag,
     command_branch, command_clone, command_commit, command_transaction, command_restore, command_config, command_delete,
-    command_update;
+    command_update, command_blob, command_delta;
 
 #endif

@@ -105,7 +105,7 @@ static int run_fragments(const struct args *a) { return run_listing(a, pennon_da
 
 /* ---- scan and export ---- */
 
-static int blob_form(const struct args *a, int32_t *out)
+int blob_form(const struct args *a, int32_t *out)
 {
     const char *text = a->options[OPT_BLOBS].text;
     if (!text) return EXIT_OK;
@@ -265,7 +265,7 @@ static int scan_dataset(const struct args *a, const char *format, uint64_t *rows
 }
 
 /* --json is a short form of --format jsonl, and together with another one it has no meaning. */
-static int pick_format(const struct args *a, const char **format)
+int pick_format(const struct args *a, const char **format)
 {
     *format = a->options[OPT_FORMAT].text;
     if (!a->options[OPT_JSON].set) return EXIT_OK;

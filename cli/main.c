@@ -13,7 +13,7 @@ static const struct command *const commands[] = {
     &command_info,    &command_schema, &command_versions, &command_fragments, &command_count,  &command_scan,
     &command_take,    &command_write,  &command_export,   &command_inspect,   &command_verify, &command_cleanup,
     &command_log,     &command_tag,    &command_branch,   &command_clone,     &command_commit, &command_transaction,
-    &command_restore, &command_config, &command_delete,   &command_update};
+    &command_restore, &command_config, &command_delete,   &command_update, &command_blob, &command_delta};
 #define N_COMMANDS (sizeof commands / sizeof commands[0])
 
 /* ---- errors ---- */
@@ -144,7 +144,7 @@ static bool plausible(const struct tm *t, double second, int zone_h, int zone_m)
     return date && clock && zone_h >= 0 && zone_h <= 23 && zone_m >= 0 && zone_m <= 59;
 }
 
-static bool parse_time(const char *text, int64_t *out)
+bool parse_time(const char *text, int64_t *out)
 {
     struct tm t = {0};
     int zone_h = 0, zone_m = 0, used = 0;

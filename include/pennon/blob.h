@@ -60,6 +60,11 @@ PENNON_EXPORT PENNON_CHECKED pennon_status pennon_blob_size(pennon_blobs *blobs,
 PENNON_EXPORT PENNON_CHECKED pennon_status pennon_blob_read_at(pennon_blobs *blobs, size_t i, uint64_t offset, size_t n, void *to,
                                                                const pennon_call *call, size_t *got, pennon_error *err);
 
+/* The list as a table: index: uint64, row_address: uint64, kind: utf8 (inline, packed, dedicated, external; null for a null), size: uint64 (null: a null, or
+ * an external one whose size was not asked), position: uint64, uri: utf8. Reads nothing. */
+PENNON_EXPORT PENNON_CHECKED pennon_status pennon_blobs_list(pennon_blobs *blobs, const pennon_call *call,
+                                                             struct ArrowArrayStream *out, pennon_error *err);
+
 typedef struct pennon_blob_read_options {
     size_t struct_size;
     const pennon_call *call; /* progress: bytes read so far, of 0 */

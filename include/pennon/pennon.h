@@ -14,6 +14,7 @@
  *     refs.h       tags, branches, clones
  *     mutation.h   delete and update rows
  *     transaction.h transactions, commit, restore, config and metadata, base paths
+ *     delta.h      what changed between two versions
  *     ingest.h     CSV, JSON lines and IPC in and out
  *     file.h       single data files
  *     stream.h     the full error of a stream
@@ -26,6 +27,7 @@
 #include "pennon/async.h"
 #include "pennon/blob.h"
 #include "pennon/dataset.h"
+#include "pennon/delta.h"
 #include "pennon/file.h"
 #include "pennon/ingest.h"
 #include "pennon/maintenance.h"

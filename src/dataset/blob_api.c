@@ -61,6 +61,62 @@ pennon_status pennon_blobs_info(const pennon_blobs *blobs, size_t i, pennon_blob
     return api_end(&a, st, err);
 }
 
+/* ---- the list as a table ---- */
+
+static pennon_status list_row(struct builder *rows, const struct blob_entry *e, size_t i, pennon_error *err)
+{
+    static const char *const kinds[] = {"inline", "packed", "dedicated", "external"};
+    struct builder *cell[6];
+    for (size_t k = 0; k < 6; k++) cell[k] = builder_child(rows, k);
+    ASSERT(e->kind >= 0 && e->kind < (int32_t)ARRAY_LEN(kinds));
+    TRY_RETURN(builder_append_uint(cell[0], i, err));
+    TRY_RETURN(builder_append_uint(cell[1], e->address, err));
+    if (e->is_null) {
+        for (size_t k = 2; k < 6; k++) TRY_RETURN(builder_append_null(cell[k], err));
+        return builder_append_row(rows, err);
+    }
+    TRY_RETURN(builder_append_bytes(cell[2], bytes_str(kinds[e->kind]), err));
+    TRY_RETURN(e->to_end ? builder_append_null(cell[3], err) : builder_append_uint(cell[3], e->size, err));
+    TRY_RETURN(builder_append_uint(cell[4], e->offset, err));
+    TRY_RETURN(e->uri ? builder_append_bytes(cell[5], bytes_str(e->uri), err) : builder_append_null(cell[5], err));
+    return builder_append_row(rows, err);
+}
+
+static pennon_status list_blobs(const struct call *c, const pennon_blobs *b, struct ArrowArrayStream *out, pennon_error *err)
+{
+    static const char type[] = "struct<index: uint64 not null, row_address: uint64 not null, kind: string, size: uint64, "
+                               "position: uint64, uri: string>";
+    pennon_status st = PENNON_OK;
+    struct ArrowSchema schema = {0};
+    struct ArrowArray batch = {0};
+    struct builder *rows = NULL;
+    TRY(arrow_schema_from_text(bytes_str(type), "", c->mem, &schema, err));
+    schema.flags = 0;
+    TRY_NEW(rows, builder_new(&schema, c->mem, err));
+    for (size_t i = 0; i < b->n; i++) {
+        if (i % 4096 == 0) TRY(call_check(c, err));
+        TRY(list_row(rows, &b->entries[i], i, err));
+    }
+    TRY(builder_finish(rows, &batch, err));
+    TRY(stream_of_batch(c, &schema, &batch, out, err));
+done:
+    builder_free(rows);
+    arrow_schema_release(&schema);
+    array_release(&batch);
+    return st;
+}
+
+pennon_status pennon_blobs_list(pennon_blobs *blobs, const pennon_call *call, struct ArrowArrayStream *out, pennon_error *err)
+{
+    struct api a;
+    pennon_status st = api_begin(&a, call, blobs, "blobs");
+    if (st == PENNON_OK && !out) st = error_set(a.err, PENNON_INVALID_ARGUMENT, "out is NULL");
+    if (st == PENNON_OK) st = list_blobs(&a.c, blobs, out, a.err);
+    return api_end(&a, st, err);
+}
+
+/* ---- bytes ---- */
+
 /* Errors name the table's files from its folder on, and the table. */
 static pennon_status list_error(const pennon_blobs *b, pennon_status st, pennon_error *err)
 {
