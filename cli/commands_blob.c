@@ -201,8 +201,8 @@ static int run_list(const struct args *a)
     if (code != EXIT_OK) return code;
     code = list_rows(a, &s, &rows, &n);
     if (code == EXIT_OK) {
-        pennon_status st = pennon_dataset_take_blobs(s.ds, a->options[OPT_COLUMN].text, PENNON_TAKE_OFFSETS, n, rows, &s.call,
-                                                     &s.blobs, &s.err);
+        pennon_status st =
+            pennon_dataset_take_blobs(s.ds, a->options[OPT_COLUMN].text, PENNON_TAKE_OFFSETS, n, rows, &s.call, &s.blobs, &s.err);
         if (st == PENNON_OK) st = pennon_blobs_list(s.blobs, &s.call, &stream, &s.err);
         code = st == PENNON_OK ? write_listing(a, &s.call, &stream) : fail(&s.err);
     }
@@ -220,16 +220,17 @@ static int run_blob(const struct args *a)
     return get ? run_get(a) : run_list(a);
 }
 
-static const enum option_id options[] = {OPT_COLUMN, OPT_ROW,    OPT_ONE_ROW_ID, OPT_ADDRESS, OPT_OFFSET, OPT_LENGTH, OPT_OUTPUT,
-                                         OPT_LIMIT, OPT_VERSION,    OPT_TAG,     OPT_BRANCH, OPT_AS_OF, OPT_EXTERNAL};
+static const enum option_id options[] = {OPT_COLUMN, OPT_ROW,     OPT_ONE_ROW_ID, OPT_ADDRESS, OPT_OFFSET, OPT_LENGTH,  OPT_OUTPUT,
+                                         OPT_LIMIT,  OPT_VERSION, OPT_TAG,        OPT_BRANCH,  OPT_AS_OF,  OPT_EXTERNAL};
 
-const struct command command_blob = {"blob",
-                                     "get|list URI --column C [--row N | --row-id N | --address N]",
-                                     "bytes of one blob, or where the blobs of a column lie",
-                                     "get writes the bytes of a value, or a part of them, to a file or into a pipe, whatever their size. A null is\n"
-                                     "exit code 3. list tells kind, size, place and URI of each row's value; it reads no bytes of them.",
-                                     options,
-                                     COUNT(options),
-                                     2,
-                                     2,
-                                     run_blob};
+const struct command command_blob = {
+    "blob",
+    "get|list URI --column C [--row N | --row-id N | --address N]",
+    "bytes of one blob, or where the blobs of a column lie",
+    "get writes the bytes of a value, or a part of them, to a file or into a pipe, whatever their size. A null is\n"
+    "exit code 3. list tells kind, size, place and URI of each row's value; it reads no bytes of them.",
+    options,
+    COUNT(options),
+    2,
+    2,
+    run_blob};

@@ -128,18 +128,19 @@ static int run_delta(const struct args *a)
     return end(&s, print_delta(a, &s, kind, format));
 }
 
-static const enum option_id options[] = {OPT_FROM,    OPT_TO,     OPT_KIND,  OPT_COLUMNS,    OPT_FILTER, OPT_VERSION,  OPT_TAG,
-                                         OPT_BRANCH,  OPT_AS_OF,  OPT_BLOBS, OPT_BATCH_SIZE, OPT_FORMAT, OPT_OUTPUT, OPT_EXTERNAL};
+static const enum option_id options[] = {OPT_FROM,   OPT_TO,    OPT_KIND,  OPT_COLUMNS,    OPT_FILTER, OPT_VERSION, OPT_TAG,
+                                         OPT_BRANCH, OPT_AS_OF, OPT_BLOBS, OPT_BATCH_SIZE, OPT_FORMAT, OPT_OUTPUT,  OPT_EXTERNAL};
 
-const struct command command_delta = {
-    "delta",
-    "URI --from N [--to N] [--kind KIND]",
-    "rows and transactions between two versions",
-    "inserted: rows that were created after --from, up to --to; updated: older rows that changed then; upserted: both; deleted: rows\n"
-    "that went, with the values that they had at --from; counts: how many of each; transactions: who did it. Rows are told apart by\n"
-    "stable row ids, which the dataset needs for all but transactions.",
-    options,
-    COUNT(options),
-    1,
-    1,
-    run_delta};
+const struct command command_delta = {"delta",
+                                      "URI --from N [--to N] [--kind KIND]",
+                                      "rows and transactions between two versions",
+                                      "inserted: rows that were created after --from, up to --to; updated: older rows that changed "
+                                      "then; upserted: both; deleted: rows\n"
+                                      "that went, with the values that they had at --from; counts: how many of each; transactions: "
+                                      "who did it. Rows are told apart by\n"
+                                      "stable row ids, which the dataset needs for all but transactions.",
+                                      options,
+                                      COUNT(options),
+                                      1,
+                                      1,
+                                      run_delta};

@@ -103,7 +103,8 @@ static char *filter_of(const struct delta_frame *f, int32_t kind, pennon_error *
 }
 
 /* The columns, then those of the lineage that are not among them. */
-static pennon_status names_of(const struct delta_frame *f, const struct snapshot *s, const char ***out, size_t *n, pennon_error *err)
+static pennon_status names_of(const struct delta_frame *f, const struct snapshot *s, const char ***out, size_t *n,
+                              pennon_error *err)
 {
     const pennon_names *given = f->o.columns;
     const size_t own = given ? given->n : s->schema->n_fields;
@@ -121,7 +122,8 @@ static pennon_status names_of(const struct delta_frame *f, const struct snapshot
 
 /* ---- rows that came or changed ---- */
 
-static pennon_status scan_rows(struct delta_frame *f, int32_t kind, struct ArrowArrayStream *out, uint64_t *count, pennon_error *err)
+static pennon_status scan_rows(struct delta_frame *f, int32_t kind, struct ArrowArrayStream *out, uint64_t *count,
+                               pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct query *q = NULL;

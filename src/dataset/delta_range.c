@@ -50,8 +50,8 @@ static int descending(const void *a, const void *b)
 }
 
 /* Clocks of writers differ: the highest version is taken whose time fits, whatever those below it have. */
-static pennon_status range_of_times(const struct call *c, struct snapshot *s, const pennon_delta_options *o, struct delta_range *out,
-                                    pennon_error *err)
+static pennon_status range_of_times(const struct call *c, struct snapshot *s, const pennon_delta_options *o,
+                                    struct delta_range *out, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     uint64_t *versions = NULL;

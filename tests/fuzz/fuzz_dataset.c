@@ -1,6 +1,6 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /* A whole dataset folder in the memory store: manifests, data files, deletion files, tags, transactions as one input (folder_split in mutate.h).
- * It is opened (newest version, oldest, or by a tag), counted, scanned, taken from, listed and verified. Each call ends in
+ * It is opened (newest version, oldest, or by a tag), counted, scanned, taken from, compared, listed and verified. Each call ends in
  * an error, or in valid arrays of the schema and the number of rows that the manifest declares. */
 #include "mutate.h"
 #include "stream_fuzz.h"
@@ -72,6 +72,56 @@ static void scan_system_columns(pennon_dataset *ds, const pennon_call *call, uin
     }
 }
 
+/* Blobs of the first rows, of every column: most are refused. */
+static void take_blobs(pennon_dataset *ds, const pennon_call *call, const struct ArrowSchema *declared, uint64_t count,
+                       pennon_error *err)
+{
+    struct ArrowArrayStream stream;
+    uint64_t rows[20];
+    size_t n = 0;
+    pennon_blob_read_options o;
+    pennon_blob_read_options_init(&o);
+    o.call = call;
+    while (n < sizeof rows / sizeof *rows && n < count) {
+        rows[n] = n;
+        n++;
+    }
+    for (int64_t i = 0; i < declared->n_children; i++) {
+        pennon_blobs *blobs = NULL;
+        uint8_t bytes[64];
+        size_t got;
+        uint64_t size;
+        if (!fine(pennon_dataset_take_blobs(ds, declared->children[i]->name, PENNON_TAKE_OFFSETS, n, rows, call, &blobs, err), err))
+            continue;
+        FUZZ_CHECK(pennon_blobs_count(blobs) == n);
+        for (size_t k = 0; k < n; k++) {
+            if (fine(pennon_blob_size(blobs, k, call, &size, err), err) &&
+                fine(pennon_blob_read_at(blobs, k, size / 2, sizeof bytes, bytes, call, &got, err), err))
+                FUZZ_CHECK(got == (size - size / 2 < sizeof bytes ? size - size / 2 : sizeof bytes));
+        }
+        if (fine(pennon_blobs_list(blobs, call, &stream, err), err)) FUZZ_CHECK(drain(&stream, NULL, err) == n);
+        if (fine(pennon_blobs_read(blobs, &o, &stream, err), err)) (void)drain(&stream, NULL, err);
+        pennon_blobs_free(blobs);
+    }
+}
+
+static void compare(pennon_dataset *ds, const pennon_call *call, pennon_error *err)
+{
+    struct ArrowArrayStream stream;
+    pennon_delta_counts counts = {.struct_size = sizeof counts};
+    pennon_delta_options o;
+    pennon_delta_options_init(&o);
+    o.call = call;
+    o.compared_against = 1;
+    (void)fine(pennon_dataset_delta_counts(ds, &o, &counts, err), err);
+    for (int32_t kind = PENNON_DELTA_INSERTED; kind <= PENNON_DELTA_DELETED; kind++) {
+        if (fine(pennon_dataset_delta(ds, kind, &o, &stream, err), err)) (void)drain(&stream, NULL, err);
+    }
+    /* A version may have any number: no walk over a million of them. */
+    if (pennon_dataset_version(ds) < 100 && fine(pennon_dataset_delta_transactions(ds, &o, &stream, err), err))
+        (void)drain(&stream, NULL, err);
+}
+
 static void take(pennon_dataset *ds, const pennon_call *call, uint64_t count, pennon_error *err)
 {
     struct ArrowArrayStream stream;
@@ -114,11 +164,13 @@ static void use_version(const pennon_open_options *o, unsigned uses, pennon_erro
     if (fine(pennon_dataset_schema(ds, &schema, err), err)) {
         FUZZ_CHECK(arrow_schema_validate(&schema, err) == PENNON_OK);
         if (uses & USE_SCAN) scan_all(ds, o->call, &schema, count, err);
+        if (uses & USE_TAKE) take_blobs(ds, o->call, &schema, count, err);
         schema.release(&schema);
     }
     if (uses & USE_SYSTEM_COLUMNS) scan_system_columns(ds, o->call, count, err);
     if (uses & USE_TAKE) take(ds, o->call, count, err);
     if (uses & USE_LIST) list_all(ds, o->call, err);
+    if (uses & USE_LIST) compare(ds, o->call, err);
     if (uses & USE_VERIFY) {
         pennon_verify_options v;
         pennon_verify_counts counts = {.struct_size = sizeof counts};
