@@ -76,7 +76,7 @@ PENNON_EXPORT void pennon_blob_read_options_init(pennon_blob_read_options *optio
 typedef struct pennon_blob_range {
     size_t blob;     /* in the list */
     uint64_t offset; /* in the blob */
-    uint64_t size;   /* INVALID_ARGUMENT where the blob ends before; PENNON_NONE = to its end */
+    uint64_t size;   /* INVALID_ARGUMENT where the blob ends before; PENNON_NONE = to its end. Of a null any range is null */
 } pennon_blob_range;
 
 /* The bytes of all blobs as a stream of {index: uint64 (place in the list), row_address: uint64, data: large_binary (null for null)} in the order of the list.

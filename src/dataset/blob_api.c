@@ -200,7 +200,7 @@ static pennon_status place_part(struct blob_stream *s, size_t k, uint64_t *start
     const size_t i = blob_of(s, k);
     *start = *size = 0;
     if (s->b->entries[i].object != NO_OBJECT) TRY_RETURN(blob_entry_place(&s->c, s->b, i, start, size, err));
-    if (!s->ranges) return PENNON_OK;
+    if (!s->ranges || s->b->entries[i].is_null) return PENNON_OK;
     const pennon_blob_range *r = &s->ranges[k];
     const uint64_t wanted = r->size == PENNON_NONE && r->offset <= *size ? *size - r->offset : r->size;
     if (!range_inside(r->offset, wanted, *size)) {

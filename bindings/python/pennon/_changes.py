@@ -1,19 +1,20 @@
 # Licensed under the Apache License, Version 2.0; see LICENSE.
-"""Verbs of a dataset that change rows and columns, SQL, and what came since a version: the names, which the engine refuses yet."""
+"""Verbs of a dataset that change rows and columns, SQL, blobs, and what came since a version; the engine refuses some yet."""
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from . import _pennon
-from ._data import not_yet
+from ._data import not_yet, pyarrow
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    from .blob import BlobFile
     from .operation import Transaction
     from .optimize import CompactionMetrics
     from .types import ReaderLike
@@ -204,22 +205,66 @@ class SqlQueryBuilder:
 
 
 class DatasetDelta:
-    """What changed between two versions. Not supported yet."""
+    """What changed between two versions: rows that came, changed or went, and who did it."""
 
     def __init__(self, delta: Any):
         self._delta = delta
 
     def list_transactions(self) -> list[Transaction]:
-        """The transactions, oldest first."""
-        raise not_yet("delta")
+        """The transactions, oldest first. Versions without one are left out."""
+        made: list[Transaction] = self._delta.transactions()
+        return made
 
     def get_inserted_rows(self) -> pa.RecordBatchReader:
-        """Rows that were inserted."""
-        raise not_yet("delta")
+        """Rows that were created in the range: all columns, ``_rowid`` and the version columns."""
+        return self._delta.rows(0)
 
     def get_updated_rows(self) -> pa.RecordBatchReader:
-        """Rows that were updated."""
-        raise not_yet("delta")
+        """Rows that are older than the range and were last changed in it."""
+        return self._delta.rows(1)
+
+    def get_upserted_rows(self) -> pa.RecordBatchReader:
+        """Both. Not in pylance."""
+        return self._delta.rows(2)
+
+    def get_deleted_rows(self) -> pa.RecordBatchReader:
+        """Rows that the first version has and the last one has not, as they were in the first. Not in pylance."""
+        return self._delta.rows(3)
+
+    def count_rows(self) -> dict[str, int]:
+        """Numbers of rows: inserted, updated, deleted. Not in pylance."""
+        counts: dict[str, int] = self._delta.counts()
+        return counts
+
+
+class _Delta:
+    """The range of a delta, on a version of its own of the dataset."""
+
+    def __init__(self, dataset: Any, options: dict[str, int]):
+        self._native: _pennon.Dataset = dataset._ds.snapshot()
+        self._dataset = dataset
+        self._options = options
+        self._range: tuple[int, int] = self._native.delta(-1, options)
+
+    def rows(self, kind: int) -> pa.RecordBatchReader:
+        stream = self._native.delta(kind, self._options)
+        return pyarrow("a delta").RecordBatchReader.from_stream(stream)
+
+    def counts(self) -> dict[str, int]:
+        return dict(zip(("inserted", "updated", "deleted"), self._native.delta(-2, self._options)))
+
+    def transactions(self) -> list[Any]:
+        begin, end = self._range
+        found = []
+        for version in range(begin + 1, end + 1):
+            try:
+                found.append(self._dataset.read_transaction(version))
+            except OSError as error:
+                if getattr(getattr(error, "detail", None), "kind", None) != "VersionNotFound":
+                    raise
+                text = f"Version not found error: Can not find version {version}, please check if it has been cleanup."
+                raise ValueError(text) from error
+        return [transaction for transaction in found if transaction is not None]
 
 
 class DatasetOptimizer:
@@ -388,12 +433,52 @@ class DatasetChanges:
     def delta(
         self, compared_against: int | None = None, *, begin_version: int | None = None, end_version: int | None = None
     ) -> DatasetDelta:
-        """What changed between two versions. Not supported yet."""
-        raise not_yet("delta")
+        """What changed between two versions. Rows need a dataset with stable row ids.
 
-    def take_blobs(self, blob_column: str, ids: Any = None, addresses: Any = None, indices: Any = None) -> list[Any]:
-        """Blobs as files. Not supported yet: a scan with ``blob_handling="all_binary"`` gives their bytes."""
-        raise not_yet("take_blobs")
+        Parameters
+        ----------
+        compared_against : int, optional
+            Another version: the range is from the lower of the two to the higher.
+        begin_version, end_version : int, optional
+            The range: what happened after `begin_version`, up to `end_version`.
+        """
+        options: dict[str, int] = {}
+        if compared_against is not None:
+            options["compared_against"] = compared_against
+        else:
+            # A version 0 is as good as none, as in pylance.
+            options.update({"begin_version": begin_version} if begin_version else {})
+            options.update({"end_version": end_version} if end_version else {})
+        return DatasetDelta(_Delta(self, options))
+
+    def take_blobs(
+        self,
+        blob_column: str,
+        ids: Any = None,
+        addresses: Any = None,
+        indices: Any = None,
+        *,
+        buffer_size: int | None = None,
+    ) -> list[BlobFile | None]:
+        """Blobs as files that can be read, in the order asked for. Their bytes are read when the files are.
+
+        Parameters
+        ----------
+        blob_column : str
+            A dotted path reaches into structs.
+        ids, addresses, indices : list, array or pyarrow.Array of int
+            The rows by row id, by address, or by position: one of the three.
+        buffer_size : int, optional
+            Not looked at: files read what they are asked for.
+
+        Returns
+        -------
+        list of BlobFile or None
+            None for a null; a blob of no bytes is a file of no bytes.
+        """
+        from ._blobs import take
+
+        return take(self._ds, blob_column, ids, addresses, indices)
 
     def read_blobs(
         self,
@@ -404,9 +489,56 @@ class DatasetChanges:
         *,
         io_buffer_size: int | None = None,
         preserve_order: bool | None = None,
-    ) -> list[tuple[int, bytes]]:
-        """Bytes of blobs. Not supported yet: a scan with ``blob_handling="all_binary"`` gives them."""
-        raise not_yet("read_blobs")
+    ) -> list[tuple[int, bytes | None]]:
+        """The bytes of blobs, many at once.
+
+        Parameters
+        ----------
+        blob_column, ids, addresses, indices
+            As in `take_blobs`.
+        io_buffer_size : int, optional
+            Bytes that are read together, about.
+        preserve_order : bool, optional
+            Not looked at: the order is always that of the request.
+
+        Returns
+        -------
+        list of (int, bytes or None)
+            Row address and bytes, None for a null.
+        """
+        from ._blobs import read
+
+        return read(self._ds, blob_column, ids, addresses, indices, io_buffer_size)
+
+    def read_blob_ranges(
+        self,
+        blob_column: str,
+        requests: Sequence[tuple[int, int, int]],
+        *,
+        selector: Literal["ids", "addresses", "indices"],
+        io_buffer_size: int | None = None,
+        preserve_order: bool | None = None,
+    ) -> list[tuple[int, int, bytes | None]]:
+        """Parts of blobs, many at once.
+
+        Parameters
+        ----------
+        blob_column : str
+        requests : sequence of (int, int, int)
+            Row, first byte in the blob, and number of bytes, which the blob has to have.
+        selector : {"ids", "addresses", "indices"}
+            What rows are told by.
+        io_buffer_size, preserve_order
+            As in `read_blobs`.
+
+        Returns
+        -------
+        list of (int, int, bytes or None)
+            Number of the request, row address and bytes, None for a part of a null.
+        """
+        from ._blobs import read_ranges
+
+        return read_ranges(self._ds, blob_column, requests, selector, io_buffer_size)
 
     def migrate_manifest_paths_v2(self) -> None:
         """Rename the manifests. Not supported yet."""

@@ -200,7 +200,7 @@ class BlobFile(io.RawIOBase):
     Parameters
     ----------
     inner : object
-        What reads: with `close`, `is_closed`, `seek`, `tell`, `size`, `readall`, `read_range` and `read_into`.
+        What reads: with `close`, `is_closed`, `seek`, `tell`, `size`, `readall`, `read_range`, `read_ranges` and `read_into`.
     """
 
     def __init__(self, inner: Any):
@@ -246,6 +246,10 @@ class BlobFile(io.RawIOBase):
     def read_range(self, offset: int, length: int) -> bytes:
         """A part of the blob; the cursor stays."""
         return bytes(self.inner.read_range(offset, length))
+
+    def read_ranges(self, ranges: list[tuple[int, int]]) -> list[bytes]:
+        """Parts of the blob, each an offset and a length, read together; the cursor stays."""
+        return [bytes(part) for part in self.inner.read_ranges(ranges)]
 
     def readinto(self, b: Any) -> int:
         """Fill a buffer; gives the bytes read."""

@@ -534,7 +534,7 @@ class _LanceDataset(DatasetChanges, DatasetIndices, MemWal):
         Parameters
         ----------
         blob_mode : {"lazy", "bytes", "descriptions"}
-            What becomes of blob columns: files, which is not supported yet, bytes, or where they lie.
+            What becomes of blob columns: files (`BlobFile`), bytes, or where they lie.
         **kwargs
             Arguments of `pyarrow.Table.to_pandas`; the others are those of `scanner`.
         """

@@ -231,20 +231,34 @@ class _LanceScanner:
         Parameters
         ----------
         blob_mode : {"lazy", "bytes", "descriptions"}
-            What becomes of blob columns: files, which is not supported yet, bytes, or where they lie.
+            What becomes of blob columns: files (`BlobFile`), bytes, or where they lie.
         **kwargs
             Arguments of `pyarrow.Table.to_pandas`.
         """
         if blob_mode not in ("lazy", "bytes", "descriptions"):
-            raise ValueError(f"blob_mode must be one of 'lazy', 'bytes', 'descriptions', not {blob_mode!r}")
-        if blob_mode != "descriptions" and self._has_blobs():
-            if blob_mode == "lazy":
-                raise not_yet("to_pandas(blob_mode='lazy') of blob columns")
+            raise ValueError("blob_mode must be one of: 'lazy', 'bytes', 'descriptions'")
+        if blob_mode == "descriptions" or not self._has_blobs():
+            return self.to_table().to_pandas(**kwargs)
+        if blob_mode == "bytes":
             return to_table(self._stream(blobs=_BLOBS["all_binary"])).to_pandas(**kwargs)
-        return self.to_table().to_pandas(**kwargs)
+        return self._with_files(**kwargs)
+
+    def _with_files(self, **kwargs: Any) -> pd.DataFrame:
+        from ._blobs import with_files
+
+        wanted = self.projected_schema.names
+        # The same version for the rows and for their blobs.
+        native = self._ds._ds.snapshot()
+        table = to_table(native.scan({**self._options, "with_row_address": True, "blobs": _BLOBS["blobs_descriptions"]}))
+        addressed = table.select(wanted).append_column("_rowaddr", table.column("_rowaddr"))
+        sources = dict(self._options.get("expressions") or ())
+        sources.update({name: name for name in self._options.get("columns") or ()})
+        return with_files(native, addressed, sources, table.select(wanted).to_pandas(**kwargs))
 
     def _has_blobs(self) -> bool:
-        return any(_is_blob(field) for field in self.projected_schema)
+        from ._blobs import paths_of
+
+        return any(paths_of(field) for field in self.projected_schema)
 
     def head(self, num_rows: int) -> pa.Table:
         """The first rows."""
@@ -289,12 +303,6 @@ class _LanceScanner:
     def from_batches(*args: Any, **kwargs: Any) -> Any:
         """Not offered, as in pylance."""
         raise not_yet("from_batches")
-
-
-def _is_blob(field: Any) -> bool:
-    metadata = field.metadata or {}
-    extension = metadata.get(b"ARROW:extension:name", getattr(field.type, "extension_name", ""))
-    return metadata.get(b"lance-encoding:blob") == b"true" or extension in (b"lance.blob.v2", "lance.blob.v2")
 
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ struct py_log; /* records that wait for the GIL */
 
 struct py_state {
     PyTypeObject *dataset_type, *stream_type, *batch_type, *schema_type, *transaction_type, *file_type, *writer_type, *store_type,
-        *progress_type, *detail_type;
+        *progress_type, *detail_type, *blobs_type;
     PyObject *getsignal, *default_handler; /* of the module signal */
     PyObject *logger;                      /* logging.getLogger("pennon"), or NULL until there is something to say */
     struct py_log *log;
@@ -133,7 +133,7 @@ void py_stats_write(void *ctx, const pennon_scan_stats *stats);
 
 extern PyType_Spec py_stream_spec, py_batch_spec, py_schema_spec;
 
-/* ---- handles (py_dataset.c, py_refs.c, py_commit.c, py_mutate.c, py_file.c, py_store.c) ---- */
+/* ---- handles (py_dataset.c, py_refs.c, py_commit.c, py_mutate.c, py_blob.c, py_file.c, py_store.c) ---- */
 
 struct py_dataset {
     PyObject head;
@@ -147,7 +147,7 @@ struct py_transaction {
 PyObject *py_dataset_new(struct py_state *state, pennon_dataset *ds);        /* moved */
 PyObject *py_transaction_new(struct py_state *state, pennon_transaction *t); /* moved */
 
-extern PyType_Spec py_dataset_spec, py_transaction_spec, py_file_spec, py_writer_spec, py_store_spec;
+extern PyType_Spec py_dataset_spec, py_transaction_spec, py_file_spec, py_writer_spec, py_store_spec, py_blobs_spec;
 extern PyMethodDef py_write_functions[], py_transaction_functions[], py_file_functions[], py_store_functions[];
 
 /* Methods of Dataset that live in other files. */
@@ -157,6 +157,8 @@ PyObject *py_dataset_restore(PyObject *self, PyObject *unused);
 PyObject *py_dataset_update_metadata(PyObject *self, PyObject *args);
 PyObject *py_dataset_delete(PyObject *self, PyObject *args);
 PyObject *py_dataset_update(PyObject *self, PyObject *args);
+PyObject *py_dataset_take_blobs(PyObject *self, PyObject *args);
+PyObject *py_dataset_delta(PyObject *self, PyObject *args);
 PyObject *py_dataset_add_bases(PyObject *self, PyObject *args);
 PyObject *py_dataset_tag(PyObject *self, PyObject *args);
 PyObject *py_dataset_branch(PyObject *self, PyObject *args);

@@ -439,6 +439,8 @@ static PyMethodDef dataset_methods[] = {
     {"delete", py_dataset_delete, METH_VARARGS, "delete(where, options) -> rows: delete the rows for which the SQL is true."},
     {"update", py_dataset_update, METH_VARARGS,
      "update(columns, expressions, where, options) -> rows: set columns to the values of SQL expressions."},
+    {"take_blobs", py_dataset_take_blobs, METH_VARARGS, "take_blobs(column, selector, rows): handles."},
+    {"delta", py_dataset_delta, METH_VARARGS, "delta(kind, options): a stream; the range for kind -1, the counts for -2."},
     {"restore", py_dataset_restore, METH_NOARGS, "A new version with the content of this one."},
     {"update_metadata", py_dataset_update_metadata, METH_VARARGS, "update_metadata(updates, options)."},
     {"add_bases", py_dataset_add_bases, METH_VARARGS, "add_bases(bases, options)."},

@@ -84,6 +84,7 @@ static int module_exec(PyObject *module)
     if (add_type(module, &py_writer_spec, &state->writer_type) < 0) return -1;
     if (add_type(module, &py_store_spec, &state->store_type) < 0) return -1;
     if (add_type(module, &py_progress_spec, &state->progress_type) < 0) return -1;
+    if (add_type(module, &py_blobs_spec, &state->blobs_type) < 0) return -1;
     if (PyModule_AddFunctions(module, py_write_functions) < 0) return -1;
     if (PyModule_AddFunctions(module, py_transaction_functions) < 0) return -1;
     if (PyModule_AddFunctions(module, py_file_functions) < 0) return -1;
@@ -115,6 +116,7 @@ static int module_traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->store_type);
     Py_VISIT(state->progress_type);
     Py_VISIT(state->detail_type);
+    Py_VISIT(state->blobs_type);
     Py_VISIT(state->getsignal);
     Py_VISIT(state->default_handler);
     Py_VISIT(state->logger);
@@ -134,6 +136,7 @@ static int module_clear(PyObject *module)
     Py_CLEAR(state->store_type);
     Py_CLEAR(state->progress_type);
     Py_CLEAR(state->detail_type);
+    Py_CLEAR(state->blobs_type);
     Py_CLEAR(state->getsignal);
     Py_CLEAR(state->default_handler);
     Py_CLEAR(state->logger);
