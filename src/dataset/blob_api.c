@@ -3,8 +3,6 @@
  *
  * Reads of many: the parts of a batch, as many as its bytes allow, are sorted by object and place; objects are read side by side into one buffer, which
  * becomes the Arrow array. */
-#include <stdlib.h>
-
 #include "dataset/blob_list.h"
 
 #define BATCH_BYTES_DEFAULT ((uint64_t)16 << 20)
@@ -175,21 +173,13 @@ struct blob_stream {
     uint64_t batch_bytes, done;
 };
 
-/* One part that has bytes. */
-struct part {
-    size_t object;
-    struct store_part read;
-};
-
 struct batch {
     struct blob_stream *s;
     size_t first, n;  /* of the stream's parts */
     uint64_t *ends;   /* n + 1 */
     uint64_t *starts; /* in the objects, n */
-    struct part *parts;
+    struct blob_part *parts;
     size_t n_parts;
-    size_t *runs; /* first part of each object, and n_parts */
-    size_t n_runs;
 };
 
 static size_t blob_of(const struct blob_stream *s, size_t k) { return s->ranges ? s->ranges[k].blob : k; }
@@ -234,54 +224,19 @@ static pennon_status choose_parts(struct batch *b, pennon_error *err)
     return PENNON_OK;
 }
 
-static int by_place(const void *x, const void *y)
-{
-    const struct part *a = x, *b = y;
-    if (a->object != b->object) return a->object < b->object ? -1 : 1;
-    if (a->read.offset != b->read.offset) return a->read.offset < b->read.offset ? -1 : 1;
-    return (a->read.to > b->read.to) - (a->read.to < b->read.to);
-}
-
-static pennon_status read_run(void *arg, size_t i, pennon_error *err)
-{
-    const struct batch *b = arg;
-    const size_t first = b->runs[i], n = b->runs[i + 1] - first;
-    const struct blob_object *o = &b->s->b->objects[b->parts[first].object];
-    struct store_part *reads = mem_calloc(b->s->c.mem, n, sizeof *reads, err);
-    if (!reads) return err->code;
-    for (size_t k = 0; k < n; k++) reads[k] = b->parts[first + k].read;
-    pennon_status st = store_read_parts(&b->s->c, o->store, o->path, reads, n, err);
-    mem_free(b->s->c.mem, reads);
-    return st;
-}
-
-/* An object with many bytes is read by several threads: runs are cut where they have so many. */
-#define RUN_BYTES ((uint64_t)4 << 20)
-
 static pennon_status read_parts(struct batch *b, uint8_t *data, pennon_error *err)
 {
     const struct call *c = &b->s->c;
     b->parts = mem_calloc(c->mem, b->n + 1, sizeof *b->parts, err);
-    b->runs = b->parts ? mem_calloc(c->mem, b->n + 1, sizeof *b->runs, err) : NULL;
-    if (!b->runs) return err->code;
+    if (!b->parts) return err->code;
     for (size_t k = 0; k < b->n; k++) {
         const uint64_t size = b->ends[k + 1] - b->ends[k];
         if (size == 0) continue;
         const size_t object = b->s->b->entries[blob_of(b->s, b->first + k)].object;
         ASSERT(object != NO_OBJECT);
-        b->parts[b->n_parts++] = (struct part){object, {b->starts[k], size, data + b->ends[k]}};
+        b->parts[b->n_parts++] = (struct blob_part){object, {b->starts[k], size, data + b->ends[k]}};
     }
-    if (b->n_parts > 1) qsort(b->parts, b->n_parts, sizeof *b->parts, by_place);
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < b->n_parts; i++) {
-        if (i == 0 || b->parts[i].object != b->parts[i - 1].object || bytes >= RUN_BYTES) {
-            b->runs[b->n_runs++] = i;
-            bytes = 0;
-        }
-        bytes += b->parts[i].read.size;
-    }
-    b->runs[b->n_runs] = b->n_parts;
-    return pool_parallel(call_pool(c), c->threads, b->n_runs, read_run, b, err);
+    return blob_parts_read(c, b->s->b, b->parts, b->n_parts, err);
 }
 
 static pennon_status fill_columns(struct batch *b, struct ArrowArray *out, pennon_error *err)
@@ -336,7 +291,6 @@ done:
     mem_free(s->c.mem, b.ends);
     mem_free(s->c.mem, b.starts);
     mem_free(s->c.mem, b.parts);
-    mem_free(s->c.mem, b.runs);
     return list_error(s->b, st, err);
 }
 

@@ -74,75 +74,18 @@ struct taking {
     struct file_cache *fc;
     pennon_blobs *b;
     const struct field *field;
-    struct column_plan *plan;
-    uint64_t *places;
-    struct ArrowArray batch; /* descriptors, addresses, places */
+    const struct ArrowArray *column; /* descriptors */
+    const uint64_t *addresses, *places;
     struct key *keys;
     size_t n_keys;
 };
-
-static pennon_status plan_column(struct taking *t, const char *column, pennon_error *err)
-{
-    const struct column_request r = {
-        .columns = &column, .n = 1, .row_address = true, .place = true, .allow_doubled = true, .blobs = BLOB_AS_DESCRIPTOR};
-    TRY_RETURN(column_plan_make(t->s, &r, t->c->mem, &t->plan, err));
-    const struct output_column *out = &t->plan->columns[0];
-    const struct field *f = NULL;
-    if (out->system == SYSTEM_NONE) {
-        f = t->plan->read->fields[out->path[0]];
-        for (uint32_t i = 1; i < out->depth; i++) f = f->children[out->path[i]];
-    }
-    if (!f || (f->kind != FIELD_BLOB_V1 && f->kind != FIELD_BLOB_V2))
-        return error_set(err, PENNON_INVALID_ARGUMENT, "the column '%s' is not a blob column", column);
-    t->field = f;
-    return PENNON_OK;
-}
-
-/* Every row has to be there. */
-static pennon_status check_found(const struct taking *t, int32_t selector, size_t n, const uint64_t *rows, pennon_error *err)
-{
-    size_t found = 0, missing = n;
-    for (size_t i = 0; i < n; i++) {
-        found += t->places[i] != ADDRESS_NONE;
-        if (t->places[i] == ADDRESS_NONE && missing == n) missing = i;
-    }
-    if (missing == n) return PENNON_OK;
-    if (selector == PENNON_TAKE_ROW_IDS && snapshot_has_stable_ids(t->s))
-        return error_set(err, PENNON_INVALID_ARGUMENT,
-                         "Could not resolve all requested row IDs: requested %zu, resolved %zu; first missing row ID %" PRIu64
-                         " was deleted or not found",
-                         n, found, rows[missing]);
-    if (!snapshot_find_fragment(t->s, rows[missing] >> 32))
-        return error_set(err, PENNON_INVALID_ARGUMENT, "rowaddr %" PRIu64 " belongs to non-existent fragment: %" PRIu64,
-                         rows[missing], rows[missing] >> 32);
-    return error_set(err, PENNON_NOT_SUPPORTED,
-                     "Expected %zu rows, got %zu.  A take operation that includes row addresses must not target deleted rows.", n,
-                     found);
-}
-
-static pennon_status take_descriptors(struct taking *t, int32_t selector, size_t n, const uint64_t *rows, pennon_error *err)
-{
-    t->places = mem_calloc(t->c->mem, n + 1, sizeof *t->places, err);
-    if (!t->places) return err->code;
-    if (n) TRY_RETURN(resolve_selector(t->c, t->s, t->fc, selector, rows, n, t->places, err));
-    TRY_RETURN(check_found(t, selector, n, rows, err));
-    TRY_RETURN(take_places(t->c, t->s, t->fc, t->plan, t->places, n, &t->batch, err));
-    if ((uint64_t)t->batch.length != n)
-        return error_set(err, PENNON_NOT_SUPPORTED,
-                         "Expected %zu rows, got %" PRId64
-                         ".  A take operation that includes row addresses must not target deleted rows.",
-                         n, t->batch.length);
-    return PENNON_OK;
-}
-
-static const uint64_t *words(const struct ArrowArray *a) { return (const uint64_t *)a->buffers[1] + a->offset; }
 
 static pennon_status note_row(struct taking *t, size_t i, pennon_error *err)
 {
     struct blob_entry *e = &t->b->entries[i];
     struct blob_value v;
-    TRY_RETURN(blob_value_at(t->field, t->batch.children[0], i, &v, err));
-    *e = (struct blob_entry){.address = words(t->batch.children[1])[i], .object = NO_OBJECT, .is_null = v.is_null};
+    TRY_RETURN(blob_value_at(t->field, t->column, i, &v, err));
+    *e = (struct blob_entry){.address = t->addresses[i], .object = NO_OBJECT, .is_null = v.is_null};
     if (v.is_null) return PENNON_OK;
     e->kind = (int32_t)v.kind;
     e->offset = v.offset;
@@ -150,7 +93,7 @@ static pennon_status note_row(struct taking *t, size_t i, pennon_error *err)
     e->to_end = v.place == BLOB_ELSEWHERE && v.size == 0;
     uint64_t end;
     CHECK_FILE_RETURN(!add_overflows(v.offset, v.size, &end), "a blob of %" PRIu64 " bytes at %" PRIu64, v.size, v.offset);
-    struct key k = {i, words(t->batch.children[2])[i] >> 32, v.place, v.place == BLOB_IN_FILE ? 0 : v.id, ""};
+    struct key k = {i, t->places[i] >> 32, v.place, v.place == BLOB_IN_FILE ? 0 : v.id, ""};
     if (v.place == BLOB_ELSEWHERE) {
         k.fragment = UINT64_MAX;
         CHECK_FILE_RETURN(v.uri.size && !memchr(v.uri.data, 0, v.uri.size),
@@ -164,9 +107,8 @@ static pennon_status note_row(struct taking *t, size_t i, pennon_error *err)
     return PENNON_OK;
 }
 
-static pennon_status note_rows(struct taking *t, pennon_error *err)
+static pennon_status note_rows(struct taking *t, size_t n, pennon_error *err)
 {
-    const size_t n = (size_t)t->batch.length;
     t->keys = mem_calloc(t->c->mem, n + 1, sizeof *t->keys, err);
     if (!t->keys) return err->code;
     for (size_t i = 0; i < n; i++) {
@@ -174,7 +116,7 @@ static pennon_status note_rows(struct taking *t, pennon_error *err)
         t->b->n = i + 1;
         if (note_row(t, i, err) != PENNON_OK)
             return error_prefix(err, "column '%s', row %" PRIu64 " of fragment %" PRIu64, t->b->column,
-                                words(t->batch.children[1])[i] & UINT32_MAX, words(t->batch.children[1])[i] >> 32);
+                                t->addresses[i] & UINT32_MAX, t->addresses[i] >> 32);
     }
     return PENNON_OK;
 }
@@ -282,24 +224,90 @@ static pennon_status make_objects(struct taking *t, pennon_error *err)
     return PENNON_OK;
 }
 
-pennon_status blob_list_take(const struct call *c, struct snapshot *s, struct file_cache *fc, const char *column, int32_t selector,
-                             size_t n, const uint64_t *rows, pennon_blobs **out, pennon_error *err)
+pennon_status blob_list_of(const struct call *c, struct snapshot *s, struct file_cache *fc, const struct field *f, const char *name,
+                           const struct ArrowArray *column, const uint64_t *addresses, const uint64_t *places, size_t n,
+                           pennon_blobs **out, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
-    struct taking t = {.c = c, .s = s, .fc = fc};
-    TRY(plan_column(&t, column, err));
-    TRY_NEW(t.b, list_new(c, s, column, n, err));
-    TRY(take_descriptors(&t, selector, n, rows, err));
-    TRY(note_rows(&t, err));
+    struct taking t = {.c = c, .s = s, .fc = fc, .field = f, .column = column, .addresses = addresses, .places = places};
+    TRY_NEW(t.b, list_new(c, s, name, n, err));
+    TRY(note_rows(&t, n, err));
     TRY(make_objects(&t, err));
     *out = t.b;
     t.b = NULL;
 done:
     pennon_blobs_free(t.b);
     mem_free(c->mem, t.keys);
-    mem_free(c->mem, t.places);
-    array_release(&t.batch);
-    column_plan_free(t.plan);
+    return st;
+}
+
+/* ---- rows of a table ---- */
+
+static pennon_status plan_column(const struct call *c, const struct snapshot *s, const char *column, struct column_plan **plan,
+                                 const struct field **out, pennon_error *err)
+{
+    const struct column_request r = {
+        .columns = &column, .n = 1, .row_address = true, .place = true, .allow_doubled = true, .blobs = BLOB_AS_DESCRIPTOR};
+    TRY_RETURN(column_plan_make(s, &r, c->mem, plan, err));
+    const struct output_column *first = &(*plan)->columns[0];
+    const struct field *f = NULL;
+    if (first->system == SYSTEM_NONE) {
+        f = (*plan)->read->fields[first->path[0]];
+        for (uint32_t i = 1; i < first->depth; i++) f = f->children[first->path[i]];
+    }
+    if (!f || (f->kind != FIELD_BLOB_V1 && f->kind != FIELD_BLOB_V2))
+        return error_set(err, PENNON_INVALID_ARGUMENT, "the column '%s' is not a blob column", column);
+    *out = f;
+    return PENNON_OK;
+}
+
+/* Every row has to be there. */
+static pennon_status check_found(const struct snapshot *s, int32_t selector, size_t n, const uint64_t *rows, const uint64_t *places,
+                                 pennon_error *err)
+{
+    size_t found = 0, missing = n;
+    for (size_t i = 0; i < n; i++) {
+        found += places[i] != ADDRESS_NONE;
+        if (places[i] == ADDRESS_NONE && missing == n) missing = i;
+    }
+    if (missing == n) return PENNON_OK;
+    if (selector == PENNON_TAKE_ROW_IDS && snapshot_has_stable_ids(s))
+        return error_set(err, PENNON_INVALID_ARGUMENT,
+                         "Could not resolve all requested row IDs: requested %zu, resolved %zu; first missing row ID %" PRIu64
+                         " was deleted or not found",
+                         n, found, rows[missing]);
+    if (!snapshot_find_fragment(s, rows[missing] >> 32))
+        return error_set(err, PENNON_INVALID_ARGUMENT, "rowaddr %" PRIu64 " belongs to non-existent fragment: %" PRIu64,
+                         rows[missing], rows[missing] >> 32);
+    return error_set(err, PENNON_NOT_SUPPORTED,
+                     "Expected %zu rows, got %zu.  A take operation that includes row addresses must not target deleted rows.", n,
+                     found);
+}
+
+static const uint64_t *words(const struct ArrowArray *a) { return (const uint64_t *)a->buffers[1] + a->offset; }
+
+pennon_status blob_list_take(const struct call *c, struct snapshot *s, struct file_cache *fc, const char *column, int32_t selector,
+                             size_t n, const uint64_t *rows, pennon_blobs **out, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    struct column_plan *plan = NULL;
+    const struct field *f;
+    uint64_t *places = NULL;
+    struct ArrowArray batch = {0}; /* descriptors, addresses, places */
+    TRY(plan_column(c, s, column, &plan, &f, err));
+    TRY_NEW(places, mem_calloc(c->mem, n + 1, sizeof *places, err));
+    if (n) TRY(resolve_selector(c, s, fc, selector, rows, n, places, err));
+    TRY(check_found(s, selector, n, rows, places, err));
+    TRY(take_places(c, s, fc, plan, places, n, &batch, err));
+    if ((uint64_t)batch.length != n)
+        FAIL(PENNON_NOT_SUPPORTED,
+             "Expected %zu rows, got %" PRId64 ".  A take operation that includes row addresses must not target deleted rows.", n,
+             batch.length);
+    TRY(blob_list_of(c, s, fc, f, column, batch.children[0], words(batch.children[1]), words(batch.children[2]), n, out, err));
+done:
+    mem_free(c->mem, places);
+    array_release(&batch);
+    column_plan_free(plan);
     return st;
 }
 
@@ -363,4 +371,59 @@ pennon_status blob_entry_place(const struct call *c, pennon_blobs *b, size_t i, 
     *offset = e->offset;
     *size = e->to_end ? b->objects[e->object].size - e->offset : e->size;
     return PENNON_OK;
+}
+
+/* ---- reads of many ---- */
+
+/* An object with many bytes is read by several threads: its parts are cut into runs where they have so many. */
+#define RUN_BYTES ((uint64_t)4 << 20)
+
+struct reading {
+    const struct call *c;
+    const pennon_blobs *b;
+    const struct blob_part *parts;
+    size_t *runs; /* first part of each, and behind the last */
+    size_t n_runs;
+};
+
+static int by_place(const void *x, const void *y)
+{
+    const struct blob_part *a = x, *b = y;
+    if (a->object != b->object) return a->object < b->object ? -1 : 1;
+    if (a->read.offset != b->read.offset) return a->read.offset < b->read.offset ? -1 : 1;
+    return (a->read.to > b->read.to) - (a->read.to < b->read.to);
+}
+
+static pennon_status read_run(void *arg, size_t i, pennon_error *err)
+{
+    const struct reading *r = arg;
+    const size_t first = r->runs[i], n = r->runs[i + 1] - first;
+    const struct blob_object *o = &r->b->objects[r->parts[first].object];
+    struct store_part *reads = mem_calloc(r->c->mem, n, sizeof *reads, err);
+    if (!reads) return err->code;
+    for (size_t k = 0; k < n; k++) reads[k] = r->parts[first + k].read;
+    pennon_status st = store_read_parts(r->c, o->store, o->path, reads, n, err);
+    mem_free(r->c->mem, reads);
+    return st;
+}
+
+pennon_status blob_parts_read(const struct call *c, const pennon_blobs *b, struct blob_part *parts, size_t n, pennon_error *err)
+{
+    struct reading r = {.c = c, .b = b, .parts = parts};
+    uint64_t bytes = 0;
+    r.runs = mem_calloc(c->mem, n + 1, sizeof *r.runs, err);
+    if (!r.runs) return err->code;
+    if (n > 1) qsort(parts, n, sizeof *parts, by_place);
+    for (size_t i = 0; i < n; i++) {
+        ASSERT(parts[i].object < b->n_objects);
+        if (i == 0 || parts[i].object != parts[i - 1].object || bytes >= RUN_BYTES) {
+            r.runs[r.n_runs++] = i;
+            bytes = 0;
+        }
+        bytes += parts[i].read.size;
+    }
+    r.runs[r.n_runs] = n;
+    pennon_status st = pool_parallel(call_pool(c), c->threads, r.n_runs, read_run, &r, err);
+    mem_free(c->mem, r.runs);
+    return st;
 }

@@ -45,10 +45,22 @@ struct pennon_blobs {
 /* Take the blobs of a column; the memory is that of the call's runtime. */
 pennon_status blob_list_take(const struct call *c, struct snapshot *s, struct file_cache *fc, const char *column, int32_t selector,
                              size_t n, const uint64_t *rows, pennon_blobs **out, pennon_error *err) CHECKED;
+/* The same of descriptors that were read: `column` of the blob field `f`, a row each with its address and place (exec.h). `name` is for messages. */
+pennon_status blob_list_of(const struct call *c, struct snapshot *s, struct file_cache *fc, const struct field *f, const char *name,
+                           const struct ArrowArray *column, const uint64_t *addresses, const uint64_t *places, size_t n,
+                           pennon_blobs **out, pennon_error *err) CHECKED;
 /* Make sure that the object is located and measured. Thread safe. */
 pennon_status blob_object_find(const struct call *c, pennon_blobs *b, size_t object, pennon_error *err) CHECKED;
 /* Where blob `i`, which has an object, lies in it: the object is found, and has these bytes. */
 pennon_status blob_entry_place(const struct call *c, pennon_blobs *b, size_t i, uint64_t *offset, uint64_t *size,
                                pennon_error *err) CHECKED;
+/* Bytes of an object that is found, which has them. */
+struct blob_part {
+    size_t object;
+    struct store_part read;
+};
+/* Read them, which are sorted here, side by side. */
+pennon_status blob_parts_read(const struct call *c, const pennon_blobs *b, struct blob_part *parts, size_t n,
+                              pennon_error *err) CHECKED;
 
 #endif
