@@ -64,8 +64,8 @@ typedef struct pennon_update_result {
  * from before. A value of another type is cast to the column's; text becomes JSON in a JSON column. The rows are written to new fragments behind the
  * others, in their order; with stable row ids they keep their ids and the versions that they were created at. `result` may be NULL; it is filled on success.
  * Names are exact, of top-level columns. INVALID_ARGUMENT: no column, an unknown one (kind FieldNotFound, with the nearest name), one named twice, an
- * expression that cannot be computed or cast, a null for a column that has none, and what pennon_dataset_delete says of `where`. NOT_SUPPORTED: a dotted path; a dataset with
- * blob columns or of storage version 0.1. CONFLICT, CONFLICT_FINAL, COMMIT_UNKNOWN as there. */
+ * expression that cannot be computed or cast, a null for a column that has none, and what pennon_dataset_delete says of `where`. NOT_SUPPORTED: a dotted path; a column
+ * that holds blobs (those of other columns move with their rows, but for blobs in lists); a dataset of storage version 0.1. CONFLICT, CONFLICT_FINAL, COMMIT_UNKNOWN as there. */
 PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_update(pennon_dataset *ds, const char *where, size_t n,
                                                                  const char *const *columns, const char *const *expressions,
                                                                  const pennon_mutation_options *options,

@@ -6,9 +6,10 @@
  *     -> columns: data files of new fragments
  *   one commit: Update {removed, updated, new fragments}
  *
- * One batch is in memory at a time, and of the row ids their runs. New fragments of a table with stable row ids bring the ids of their rows, cut to the
+ * One batch is in memory at a time, and of the row ids their runs. Blobs move as blob_move.h says. New fragments of a table with stable row ids bring the ids of their rows, cut to the
  * fragments; the commit looks up the versions that the rows were created at.
  * Source: spec commits 3.11, 7.1, 7.3, 7.5. */
+#include "dataset/blob_move.h"
 #include "dataset/mutation.h"
 #include "exec/plan.h"
 
@@ -35,7 +36,9 @@ struct moving {
     struct ArrowArrayStream scan;
     struct row_removal *rows;
     bool stable;
-    struct id_run *ids; /* stable: of all rows, in their order */
+    struct blob_mover *blobs;  /* NULL: no column holds any */
+    struct ArrowSchema stored; /* with blobs: of the columns as they are read */
+    struct id_run *ids;        /* stable: of all rows, in their order */
     size_t n_ids, cap_ids;
 };
 
@@ -55,14 +58,15 @@ static pennon_status note_ids(struct moving *m, const uint64_t *ids, size_t n, p
 
 static const uint64_t *words(const struct ArrowArray *a) { return (const uint64_t *)a->buffers[1] + a->offset; }
 
-static pennon_status moving_next(void *ctx, struct ArrowArray *out, pennon_error *err)
+/* The next batch of the scan without its last columns; with blobs it goes to their mover. */
+static pennon_status next_batch(struct moving *m, struct ArrowArray *out, bool *end, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
-    struct moving *m = ctx;
     struct ArrowArray batch = {0};
     const size_t extra = m->stable ? 2 : 1;
     TRY(stream_next(&m->scan, &batch, err));
-    if (!batch.release) goto done;
+    *end = !batch.release;
+    if (*end) goto done;
     ASSERT(batch.offset == 0 && (size_t)batch.n_children > extra);
     const size_t n = (size_t)batch.n_children - extra;
     TRY(row_removal_add(m->rows, words(batch.children[n]), (size_t)batch.length, err));
@@ -70,9 +74,24 @@ static pennon_status moving_next(void *ctx, struct ArrowArray *out, pennon_error
     TRY(array_new(out, 1, n, m->call->mem, err));
     out->length = batch.length;
     for (size_t i = 0; i < n; i++) array_move(batch.children[i], out->children[i]);
+    if (m->blobs) TRY(blob_mover_take(m->blobs, &m->stored, out, words(batch.children[n]), err)); /* moves `out` */
 done:
     array_release(&batch);
     return st;
+}
+
+static pennon_status moving_next(void *ctx, struct ArrowArray *out, pennon_error *err)
+{
+    struct moving *m = ctx;
+    bool end = false;
+    out->release = NULL;
+    if (!m->blobs) return next_batch(m, out, &end, err);
+    TRY_RETURN(blob_mover_next(m->blobs, out, err));
+    while (!out->release && !end) {
+        TRY_RETURN(next_batch(m, out, &end, err));
+        if (!end) TRY_RETURN(blob_mover_next(m->blobs, out, err));
+    }
+    return PENNON_OK;
 }
 
 /* ---- the scan ---- */
@@ -84,13 +103,14 @@ static size_t assignment_of(const struct updating *u, const struct field *f)
     return i;
 }
 
-/* The plan, and the Arrow schema of the columns that are written. */
+/* The plan, and the Arrow schema of the columns that are written; `stored` (may be NULL) gets the one of the columns as they are read. */
 static pennon_status make_plan(const struct updating *u, const struct call *c, struct snapshot *s, bool stable,
-                               struct scan_plan **plan, struct ArrowSchema *written, pennon_error *err)
+                               struct scan_plan **plan, struct ArrowSchema *written, struct ArrowSchema *stored, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct scan_plan *p = NULL;
-    TRY(schema_to_arrow(s->schema, SCHEMA_VIEW_FILE, BLOB_AS_DESCRIPTOR, c->mem, written, err));
+    TRY(schema_to_arrow(s->schema, SCHEMA_VIEW_FILE, BLOB_AS_INPUT, c->mem, written, err));
+    if (stored) TRY(schema_to_arrow(s->schema, SCHEMA_VIEW_FILE, BLOB_AS_DESCRIPTOR, c->mem, stored, err));
     TRY(scan_plan_begin(s, BLOB_AS_DESCRIPTOR, false, c->mem, &p, err));
     if (u->where) TRY(scan_plan_filter(p, s, u->where, bytes_of(NULL, 0), err));
     for (size_t i = 0; i < s->schema->n_fields; i++) {
@@ -105,6 +125,9 @@ static pennon_status make_plan(const struct updating *u, const struct call *c, s
         if (text) {
             arrow_schema_release(written->children[i]);
             TRY(field_to_arrow(f, SCHEMA_VIEW_TABLE, BLOB_AS_DESCRIPTOR, c->mem, written->children[i], err));
+            if (!stored) continue;
+            arrow_schema_release(stored->children[i]);
+            TRY(field_to_arrow(f, SCHEMA_VIEW_TABLE, BLOB_AS_DESCRIPTOR, c->mem, stored->children[i], err));
         }
     }
     TRY(scan_plan_column(p, "_rowaddr", err));
@@ -210,6 +233,7 @@ static void remove_data(const struct call *c, struct snapshot *s, const struct t
         char *path = mem_printf(c->mem, &ignored, "%s%sdata/%.*s", s->at.path, s->at.path[0] != '\0' ? "/" : "", (int)name.size,
                                 (const char *)name.data);
         if (path && store_delete(&quiet, s->at.store, path, &ignored) != PENNON_OK) pennon_error_clear(&ignored);
+        if (path && schema_holds_blobs(s->schema)) blob_sidecars_remove(&quiet, s->at.store, path);
         mem_free(c->mem, path);
     }
     pennon_error_clear(&ignored);
@@ -225,7 +249,9 @@ static pennon_status check_column(const struct updating *u, const struct snapsho
     for (size_t k = 0; k < i; k++) {
         if (strcmp(u->columns[k], name) == 0) return error_set(err, PENNON_INVALID_ARGUMENT, "column '%s' is updated twice", name);
     }
-    if (schema_find_name(s->schema, name)) return PENNON_OK;
+    f = schema_find_name(s->schema, name);
+    if (f && field_has_blob(f)) return error_set(err, PENNON_NOT_SUPPORTED, "updating column '%s', which holds blobs", name);
+    if (f) return PENNON_OK;
     pennon_status st = schema_find_path(s->schema, name, &f, err);
     if (st == PENNON_OK)
         return error_set(
@@ -249,10 +275,6 @@ static pennon_status check_update(const struct updating *u, const struct snapsho
 {
     TRY_RETURN(mutation_check(s, err));
     for (size_t i = 0; i < u->n; i++) TRY_RETURN(check_column(u, s, i, err));
-    for (size_t i = 0; i < s->schema->n_fields; i++) {
-        if (field_has_blob(s->schema->fields[i]))
-            return error_set(err, PENNON_NOT_SUPPORTED, "updating a dataset with blob columns ('%s')", s->schema->fields[i]->name);
-    }
     return PENNON_OK;
 }
 
@@ -267,14 +289,17 @@ static pennon_status move_rows(const struct updating *u, struct call *c, struct 
     pennon_write_options o;
     pennon_write_options_init(&o);
     o.mode = PENNON_WRITE_APPEND;
-    TRY(make_plan(u, c, s, m->stable, &plan, &schema, err));
+    if (schema_holds_blobs(s->schema)) TRY(blob_mover_new(c, s, files, &m->blobs, err));
+    TRY(make_plan(u, c, s, m->stable, &plan, &schema, m->blobs ? &m->stored : NULL, err));
     TRY(open_scan(c, s, files, plan, &m->scan, err));
     TRY(stream_new(&schema, moving_next, NULL, m, c->mem, &rows, err)); /* moves the schema */
-    TRY(write_onto(c, s, &rows, &o, c->mem, written, err));
+    TRY(write_onto_given(c, s, &rows, &o, m->blobs ? blob_mover_given : NULL, m->blobs, c->mem, written, err));
     TRY(row_removal_finish(m->rows, err));
 done:
     stream_release(&rows);
     stream_release(&m->scan);
+    blob_mover_free(m->blobs);
+    arrow_schema_release(&m->stored);
     arrow_schema_release(&schema);
     return st;
 }

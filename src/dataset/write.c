@@ -26,6 +26,8 @@ struct writing {
     uint32_t version;         /* STORAGE_ of the files */
     struct ArrowSchema input; /* of the stream */
     struct schema *schema;    /* of the files: input order, with ids */
+    blob_given_fn given;      /* URIs of blobs are names that it knows; NULL = they are URIs */
+    void *given_ctx;
     bool has_views, has_json;
     uint64_t max_rows, max_bytes;
     struct base_path_message *bases; /* new ones, in the arena */
@@ -154,6 +156,8 @@ static pennon_status open_file(struct writing *w, pennon_error *err)
                                     .blob_reference = blob_reference,
                                     .blob_reference_ctx = w,
                                     .copy_external = w->o->external_blobs == PENNON_EXTERNAL_BLOBS_COPY,
+                                    .blob_given = w->given,
+                                    .blob_given_ctx = w->given_ctx,
                                     .pack_bytes = w->o->blob_pack_bytes};
     TRY(data_file_name(w->file_name, err));
     w->target = &w->targets[w->n_paths % w->n_targets];
@@ -528,8 +532,14 @@ pennon_status write_uncommitted(struct call *c, const struct table_location *at,
 pennon_status write_onto(struct call *c, struct snapshot *s, struct ArrowArrayStream *data, const pennon_write_options *o,
                          struct mem *m, struct transaction **out, pennon_error *err)
 {
+    return write_onto_given(c, s, data, o, NULL, NULL, m, out, err);
+}
+
+pennon_status write_onto_given(struct call *c, struct snapshot *s, struct ArrowArrayStream *data, const pennon_write_options *o,
+                               blob_given_fn given, void *given_ctx, struct mem *m, struct transaction **out, pennon_error *err)
+{
     pennon_status st = PENNON_OK;
-    struct writing w = {.c = c, .o = o, .append = true, .read = snapshot_retain(s)};
+    struct writing w = {.c = c, .o = o, .append = true, .read = snapshot_retain(s), .given = given, .given_ctx = given_ctx};
     arena_init(&w.arena, c->mem);
     TRY(copy_location(&w, &s->at, err));
     TRY(run_write(&w, data, m, out, NULL, err));

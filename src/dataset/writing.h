@@ -36,6 +36,11 @@ pennon_status write_uncommitted(struct call *c, const struct table_location *at,
 pennon_status write_onto(struct call *c, struct snapshot *s, struct ArrowArrayStream *data, const pennon_write_options *o,
                          struct mem *m, struct transaction **out, pennon_error *err) CHECKED;
 
+/* The same; URIs of blobs are names that the function knows, unless it is NULL. */
+pennon_status write_onto_given(struct call *c, struct snapshot *s, struct ArrowArrayStream *data, const pennon_write_options *o,
+                               blob_given_fn given, void *given_ctx, struct mem *m, struct transaction **out,
+                               pennon_error *err) CHECKED;
+
 /* ---- transactions (transaction_build.c) ---- */
 
 /* Put the pairs over the properties; a NULL value removes the key. */

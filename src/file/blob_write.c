@@ -367,6 +367,25 @@ static pennon_status read_range(const struct blob_input *in, uint64_t slot, uint
     return PENNON_OK;
 }
 
+/* A value that the caller knows by a name. */
+static pennon_status put_given(struct blob_input *in, const struct blob_thresholds *t, struct bytes name, struct descriptor *d,
+                               struct buf *uris, pennon_error *err)
+{
+    const struct file_writer_options *o = &in->w->options;
+    struct blob_given given;
+    TRY_RETURN(o->blob_given(o->blob_given_ctx, in->c, name, &given, err));
+    if (given.copy) {
+        /* Borrowed: put_copy only reads through it. */
+        const struct source s = {given.store, (char *)(uintptr_t)given.path, given.position, given.size};
+        return put_copy(in->c, in->w, t, &s, d, err);
+    }
+    d->kind = KIND_EXTERNAL;
+    d->position = given.position;
+    d->size = given.size;
+    d->id = given.base_id;
+    return buf_append(uris, given.uri.data, given.uri.size, err);
+}
+
 /* A value that lies outside: its bytes are copied, or a reference is kept, whose text is appended to `uris`. */
 static pennon_status put_external(struct blob_input *in, const struct blob_thresholds *t, uint64_t slot, struct bytes uri,
                                   bool ranged, struct descriptor *d, struct buf *uris, pennon_error *err)
@@ -375,6 +394,10 @@ static pennon_status put_external(struct blob_input *in, const struct blob_thres
     struct source s = {0};
     pennon_status st = PENNON_OK;
     if (uri.size == 0) return refuse(in, slot, "an empty uri", err);
+    if (o->blob_given) {
+        TRY(put_given(in, t, uri, d, uris, err));
+        goto done;
+    }
     if (ranged) TRY_RETURN(read_range(in, slot, &s.position, &s.size, err));
     if (o->copy_external) {
         TRY(open_source(in->c, uri, ranged, &s, err));

@@ -123,6 +123,18 @@ struct file_writer;
 typedef pennon_status (*blob_reference_fn)(void *ctx, const struct call *c, struct bytes uri, uint32_t *base_id, struct buf *stored,
                                            pennon_error *err);
 
+/* What stands for a blob v2 whose `uri` is a name of the caller's: bytes to copy, or a reference as the descriptor keeps it. */
+struct blob_given {
+    bool copy;
+    pennon_store *store; /* copy: borrowed; the bytes are there */
+    const char *path;
+    uint64_t position, size;
+    uint32_t base_id;
+    struct bytes uri; /* else: kept with base id, position and size */
+};
+typedef pennon_status (*blob_given_fn)(void *ctx, const struct call *c, struct bytes name, struct blob_given *out,
+                                       pennon_error *err);
+
 struct file_writer_options {
     uint32_t version;                 /* STORAGE_2_0, 2_1, 2_2 */
     uint64_t page_bytes;              /* buffered Arrow bytes of a column that make a page; 0 = 2 MiB */
@@ -131,6 +143,9 @@ struct file_writer_options {
     bool copy_external;               /* blob v2: the bytes of external blobs are read and written as any others */
     blob_reference_fn blob_reference; /* blob v2: references to external blobs; NULL = they are refused */
     void *blob_reference_ctx;
+    blob_given_fn
+        blob_given; /* blob v2: every URI is a name that it knows; before copy_external and blob_reference. NULL = URIs are URIs */
+    void *blob_given_ctx;
     uint64_t pack_bytes; /* blob v2: of a pack file at most; 0 = as the column's metadata say, or 1 GiB */
 };
 
