@@ -38,11 +38,6 @@ pennon_status mutation_check(const struct snapshot *s, pennon_error *err)
         if (schema_find_name(s->schema, names[i]))
             return error_set(err, PENNON_NOT_SUPPORTED, "changing rows of a dataset with a column '%s'", names[i]);
     }
-    if (s->storage_version == STORAGE_LEGACY)
-        return error_set(
-            err, PENNON_NOT_SUPPORTED,
-            "the dataset has data storage version 0.1, which is read and not written: its rows cannot be changed; overwrite "
-            "it with version 2.1");
     return PENNON_OK;
 }
 

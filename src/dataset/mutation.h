@@ -14,7 +14,7 @@ pennon_status mutation_begin(struct api *a, const pennon_mutation_options *optio
 /* One attempt: all that is read is read from `s`. `*out` is the new snapshot. */
 typedef pennon_status (*mutation_fn)(void *ctx, struct call *c, struct snapshot *s, struct file_cache *files, struct snapshot **out,
                                      pennon_error *err);
-/* NOT_SUPPORTED: storage version 0.1, a column with the name of a system column, as old releases allowed. */
+/* NOT_SUPPORTED: a column with the name of a system column, as old releases allowed. */
 pennon_status mutation_check(const struct snapshot *s, pennon_error *err) CHECKED;
 /* Attempts on the cell's version, then on the latest ones, until one is no retryable conflict. The cell moves. */
 pennon_status mutation_run(const struct call *c, pennon_dataset *ds, const pennon_mutation_options *o, mutation_fn attempt,

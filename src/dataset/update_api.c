@@ -274,6 +274,11 @@ static pennon_status check_column(const struct updating *u, const struct snapsho
 static pennon_status check_update(const struct updating *u, const struct snapshot *s, pennon_error *err)
 {
     TRY_RETURN(mutation_check(s, err));
+    if (s->storage_version == STORAGE_LEGACY)
+        return error_set(
+            err, PENNON_NOT_SUPPORTED,
+            "the dataset has data storage version 0.1, which is read and not written: its rows can be deleted, and not "
+            "updated; overwrite it with version 2.1");
     for (size_t i = 0; i < u->n; i++) TRY_RETURN(check_column(u, s, i, err));
     return PENNON_OK;
 }

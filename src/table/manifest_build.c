@@ -52,6 +52,20 @@ static const struct data_file_message *first_file(const struct building *b)
     return b->t->which == OPERATION_OVERWRITE && o->n_fragments > 0 && o->fragments[0].n_files > 0 ? o->fragments[0].files : NULL;
 }
 
+/* A table of 0.1 is written to by deletes, which bring no data files. */
+static pennon_status check_legacy(const struct building *b, pennon_error *err)
+{
+    if (b->source == NULL || b->t->which != OPERATION_DELETE)
+        return error_set(err, PENNON_NOT_SUPPORTED,
+                         "the table has data storage version 0.1, which is read only but for deletes; overwrite it with 2.1");
+    if (schema_has_dictionaries(b->source->schema))
+        return error_set(
+            err, PENNON_NOT_SUPPORTED,
+            "deletes from a table of data storage version 0.1 with dictionary columns, whose values lie in its manifest; "
+            "overwrite it with 2.1");
+    return PENNON_OK;
+}
+
 static pennon_status choose_version(struct building *b, pennon_error *err)
 {
     const struct data_file_message *file = first_file(b);
@@ -64,10 +78,8 @@ static pennon_status choose_version(struct building *b, pennon_error *err)
     if (version == 0 && b->source != NULL) version = b->source->storage_version;
     if (version == 0 && file != NULL) version = data_file_version(file->file_major_version, file->file_minor_version);
     if (version == 0 || (version == STORAGE_LEGACY && b->source != NULL && overwrite && asked == 0)) version = DEFAULT_VERSION;
-    if (version == STORAGE_LEGACY)
-        return error_set(err, PENNON_NOT_SUPPORTED,
-                         "the table has data storage version 0.1, which is read only; overwrite it with 2.1");
-    if (version < STORAGE_2_0 || version > STORAGE_2_3)
+    if (version == STORAGE_LEGACY) TRY_RETURN(check_legacy(b, err));
+    if (version != STORAGE_LEGACY && (version < STORAGE_2_0 || version > STORAGE_2_3))
         return error_set(err, PENNON_NOT_SUPPORTED, "data storage version %u.%u", version >> 16, version & 0xffff);
     b->version = version;
     return PENNON_OK;

@@ -267,3 +267,35 @@ def test_small_budget_and_one_thread(official, tmp_path):
     got = pennon.table(pennon.run("scan", uri, "--format", "arrow", "--memory", "8M", "--threads", "1"))
     assert got.equals(table)
     assert json.loads(pennon.run("count", uri, "--memory", "1M")) == n
+
+
+@pytest.mark.parametrize("rows", [30, 1 << 20], ids=["fragments", "one"])
+def test_deletes(rows, tmp_path, oracles):
+    """Deletes of both on one table; official reads ours, checks, appends and compacts. Updates, and values that lie in the manifest, are refused."""
+    uri, plain = tmp_path / "t.lance", pa.table({"id": range(100), "s": [f"t{i}" for i in range(100)]})
+    official = oracles.get("v8")
+    official.write(uri=str(uri), ipc=save(plain, tmp_path / "in"), storage="legacy", max_rows_per_file=rows)
+    left = set(range(100))
+    for where, gone in (("id % 3 = 1 OR id < 30", lambda i: i % 3 == 1 or i < 30), ("s = 't50'", lambda i: i == 50), ("false", lambda i: False)):
+        left = {i for i in left if not gone(i)}
+        pennon.run("delete", uri, "--where", where)
+        assert pennon.scan(uri, columns=["id"]).column(0).to_pylist() == sorted(left)
+        for who in oracle.NAMES:
+            assert oracles.get(who).count(uri=str(uri)) == len(left)
+            oracles.get(who).validate(uri=str(uri))
+    official.delete(uri=str(uri), predicate="id = 33")
+    official.write(uri=str(uri), ipc=str(tmp_path / "in"), mode="append")
+    pennon.run("delete", uri, "--where", "id = 35")
+    official.call("mutation_ops.compact", uri=str(uri))
+    want = sorted([*(left - {33, 35}), *(set(range(100)) - {35})])
+    assert sorted(pennon.scan(uri, columns=["id"]).column(0).to_pylist()) == want and not pennon.findings(uri)
+    with pytest.raises(pennon.Failed, match="and not updated"):
+        pennon.run("update", uri, "--set", "id=1")
+    pennon.run("delete", uri, "--where", "true")
+    assert pennon.count(uri) == oracles.get("v8").count(uri=str(uri)) == 0
+    words = tmp_path / "words.lance"
+    table = plain.append_column("d", pa.array(["a", "b"] * 50).dictionary_encode())
+    official.write(uri=str(words), ipc=save(table, tmp_path / "in"), storage="legacy")
+    with pytest.raises(pennon.Failed, match="dictionary columns, whose values lie in its manifest"):
+        pennon.run("delete", words, "--where", "id = 1")
+    assert not (words / "_deletions").exists() or not list((words / "_deletions").iterdir())
