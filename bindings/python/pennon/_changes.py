@@ -446,9 +446,8 @@ class DatasetChanges:
         if compared_against is not None:
             options["compared_against"] = compared_against
         else:
-            # A version 0 is as good as none, as in pylance.
-            options.update({"begin_version": begin_version} if begin_version else {})
-            options.update({"end_version": end_version} if end_version else {})
+            options.update({} if begin_version is None else {"begin_version": begin_version})
+            options.update({} if end_version is None else {"end_version": end_version})
         return DatasetDelta(_Delta(self, options))
 
     def take_blobs(
