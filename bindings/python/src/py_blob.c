@@ -145,11 +145,10 @@ static PyObject *blobs_read(PyObject *self, PyObject *args)
 static PyObject *blobs_readinto(PyObject *self, PyObject *args)
 {
     unsigned long long i, offset;
-    PyObject *object, *result = NULL;
+    PyObject *result = NULL;
     Py_buffer buffer;
     size_t got;
-    if (!PyArg_ParseTuple(args, "KKO", &i, &offset, &object)) return NULL;
-    if (PyObject_GetBuffer(object, &buffer, PyBUF_WRITABLE | PyBUF_C_CONTIGUOUS) < 0) return NULL;
+    if (!PyArg_ParseTuple(args, "KKw*", &i, &offset, &buffer)) return NULL;
     if (read_into(self, (size_t)i, offset, (size_t)buffer.len, buffer.buf, &got)) result = PyLong_FromSize_t(got);
     PyBuffer_Release(&buffer);
     return result;

@@ -101,7 +101,7 @@ def test_what_is_refused(blobs):
         (ValueError, "the column 'id' is not a blob column", lambda: blobs.take_blobs("id", indices=[0])),
         (RuntimeError, "Field 'nope' not found", lambda: blobs.take_blobs("nope", indices=[0])),
         (ValueError, "past the end", lambda: blobs.take_blobs("b", indices=[16])),
-        (OverflowError, "", lambda: blobs.take_blobs("b", indices=[-1])),
+        (OverflowError, "unsigned", lambda: blobs.take_blobs("b", indices=[-1])),
         (ValueError, "non-existent fragment: 9", lambda: blobs.take_blobs("b", addresses=[9 << 32])),
     ]:
         with pytest.raises(error, match=text):

@@ -118,6 +118,31 @@ def write_file(ds):
         writer.close()
 
 
+def blobs(ds):
+    """Files, their reads, many at once, a DataFrame; what is refused."""
+    with Once(ds) as path:
+        own = pennon.write_dataset({"b": pennon.blob_array([b"abc", None, b"x" * 100000])}, path, data_storage_version="2.2")
+        for file in own.take_blobs("b", indices=[0, 2]):
+            _ = (file.size(), file.read(2), file.readall(), file.read_range(0, 2), file.read_ranges([(0, 1)]), file.readinto(bytearray(2)))
+            file.close()
+        assert own.read_blobs("b", indices=[0, 1]) and own.read_blob_ranges("b", [(0, 1, 1)], selector="indices")
+        own.to_pandas()
+        pytest.raises(ValueError, own.take_blobs, "b", indices=[9])
+        pytest.raises(ValueError, own.read_blob_ranges, "b", [(0, 1, 9)], selector="indices")
+
+
+def deltas(ds):
+    with Once(ds) as path:
+        own = pennon.write_dataset({"id": [1, 2, 3]}, path, enable_stable_row_ids=True)
+        own.update({"id": "id + 1"}, where="id < 3")
+        own.delete("id = 2")
+        delta = own.delta(compared_against=1)
+        for rows in (delta.get_inserted_rows, delta.get_updated_rows, delta.get_upserted_rows, delta.get_deleted_rows):
+            rows().read_all()
+        assert delta.count_rows() and delta.list_transactions()
+        pytest.raises(ValueError, own.delta)
+
+
 def commits(own):
     made = write_fragments({"id": [7]}, own)
     pennon.LanceDataset.commit(own, pennon.LanceOperation.Append(made), read_version=1)
@@ -169,6 +194,8 @@ CALLS = {
     "cleanup": lambda ds: writes(ds, lambda own: own.cleanup_old_versions(timedelta(0))),
     "settings": lambda ds: writes(ds, lambda own: (own.update_config({"a": "b"}), own.delete_config_keys(["a"]), own.update_metadata({"a": "b"}), own.update_schema_metadata({"a": "b"}),
                                                    own.replace_schema_metadata({"c": "d"}), own.replace_field_metadata("id", {"e": "f"}))),
+    "blobs": blobs,
+    "deltas": deltas,
     "bases": lambda ds: writes(ds, lambda own: own.add_bases([pennon.DatasetBasePath(own.uri + "/base", "other")])),
     "commits": lambda ds: writes(ds, commits),
     "metadata of fragments": lambda ds: [FragmentMetadata.from_json(json.dumps(FragmentMetadata.to_json(f))) for f in write_fragments({"id": [1]}, ds)],
