@@ -1,5 +1,5 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
-/* Writing under faults: at every single call of the store, for create, append and overwrite, and with blobs whose values go into files of their own.
+/* Writing under faults: at every single call of the store, for create, append, overwrite and update, and with blobs whose values go into files of their own.
  * Whatever happens, the table afterwards is the old or the new version, whole, every blob included; a call that said OK is never lost, and no row is
  * there twice. */
 #include <setjmp.h>
@@ -10,6 +10,7 @@
 
 #include "dataset/dataset.h"
 #include "exec/plan.h"
+#include "pennon/mutation.h"
 
 struct world {
     struct call c;
@@ -122,6 +123,36 @@ static pennon_status do_write(struct world *w, int32_t mode, int64_t first, int6
     return st;
 }
 
+/* A mode of its own: the odd ids become ids of rows with the same blobs, which move with them. */
+#define UPDATE (-1)
+#define UPDATE_STEP 1757 /* 7 * 251 */
+
+static pennon_status do_update(struct world *w)
+{
+    static const struct external_rule external = {.policy = EXTERNAL_SAME_STORE};
+    static const struct version_ref latest = {.as_of_ns = INT64_MIN};
+    const char *column = "id", *sql = "id + 1757";
+    pennon_mutation_options o;
+    pennon_call call;
+    struct snapshot *s = NULL;
+    pennon_dataset *ds = NULL;
+    pennon_call_init(&call);
+    call.threads = 1;
+    pennon_mutation_options_init(&o);
+    o.call = &call;
+    pennon_error_clear(&w->err);
+    pennon_status st = snapshot_open(&w->c, &w->at, &latest, &external, &s, &w->err);
+    if (st == PENNON_OK) assert_int_equal(dataset_new(&w->c, s, &external, &ds, &w->err), PENNON_OK);
+    if (st == PENNON_OK) st = pennon_dataset_update(ds, "id % 2 = 1", 1, &column, &sql, &o, NULL, &w->err);
+    pennon_dataset_free(ds);
+    return st;
+}
+
+static pennon_status do_mode(struct world *w, int32_t mode, int64_t first, int64_t n)
+{
+    return mode == UPDATE ? do_update(w) : do_write(w, mode, first, n);
+}
+
 /* Rows and the sum of ids of the latest version; rows = -1 when there is no table. */
 static void read_table(struct world *w, int64_t *rows, int64_t *sum)
 {
@@ -173,7 +204,7 @@ struct scenario {
 static const struct scenario scenarios[] = {
     {PENNON_WRITE_CREATE, false, -1, 0, 20, 2190, false},    {PENNON_WRITE_APPEND, true, 10, 45, 30, 2235, false},
     {PENNON_WRITE_OVERWRITE, true, 10, 45, 20, 2190, false}, {PENNON_WRITE_CREATE, false, -1, 0, 20, 2190, true},
-    {PENNON_WRITE_APPEND, true, 10, 45, 30, 2235, true},
+    {PENNON_WRITE_APPEND, true, 10, 45, 30, 2235, true},     {UPDATE, true, 10, 45, 10, 45 + 5 * UPDATE_STEP, true},
 };
 
 static void prepare(struct world *w, const struct scenario *s)
@@ -190,7 +221,7 @@ static uint64_t count_calls(const struct scenario *s)
     prepare(&w, s);
     struct fault_plan none = {.on = FAULT_ON_ANY, .nth = UINT64_MAX};
     fault_store_plan(w.at.store, &none);
-    assert_int_equal(do_write(&w, s->mode, 100, 20), PENNON_OK);
+    assert_int_equal(do_mode(&w, s->mode, 100, 20), PENNON_OK);
     uint64_t calls = fault_store_calls(w.at.store);
     int64_t rows, sum;
     read_table(&w, &rows, &sum);
@@ -254,7 +285,7 @@ static void test_crash_write__power_loss_at_every_call(void **state)
                 prepare(&w, s);
                 struct fault_plan plan = {.kind = FAULT_POWER_LOSS, .on = FAULT_ON_ANY, .nth = call};
                 fault_store_plan(w.at.store, &plan);
-                pennon_status st = do_write(&w, s->mode, 100, 20);
+                pennon_status st = do_mode(&w, s->mode, 100, 20);
                 fault_store_restart(w.at.store, seed * 1000 + call);
                 assert_old_or_new(&w, s, st == PENNON_OK, "power loss", call);
                 world_end(&w);
@@ -282,7 +313,7 @@ static void test_crash_write__failures_at_every_call(void **state)
                 prepare(&w, s);
                 struct fault_plan plan = {.kind = kinds[f].kind, .on = FAULT_ON_ANY, .nth = call};
                 fault_store_plan(w.at.store, &plan);
-                pennon_status st = do_write(&w, s->mode, 100, 20);
+                pennon_status st = do_mode(&w, s->mode, 100, 20);
                 struct fault_plan none = {.on = FAULT_ON_ANY, .nth = UINT64_MAX};
                 fault_store_plan(w.at.store, &none);
                 assert_old_or_new(&w, s, st == PENNON_OK, kinds[f].name, call);

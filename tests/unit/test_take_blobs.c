@@ -376,7 +376,9 @@ static void test_blobs_read__damaged(void **state)
     dataset_get(w->ds, &s, NULL);
     blob_ok(w, pennon_store_list(s->at.store, &w->call, "blobs/t/data", true, note_sidecar, paths, &w->err));
     bool removed = false;
-    for (char *at = strtok(paths, "\n"); at; at = strtok(NULL, "\n"), removed = !removed) {
+    for (char *at = paths, *end; *at; at = end + 1, removed = !removed) {
+        end = strchr(at, '\n');
+        *end = '\0';
         if (removed) blob_ok(w, pennon_store_put(s->at.store, &w->call, at, "short", 5, 0, &w->err));
         if (!removed) blob_ok(w, pennon_store_delete(s->at.store, &w->call, at, &w->err));
     }
