@@ -176,7 +176,7 @@ int blob_form(const struct args *a, int32_t *out);
 /* --format, or what --json and the ending of --output say. */
 int pick_format(const struct args *a, const char **format);
 /* "2026-01-31", "2026-01-31T12:00:00Z": nanoseconds since 1970; false = no such time. */
-bool parse_time(const char *text, int64_t *out);
+bool time_option(const char *text, int64_t *out);
 /* --mode; another word is a usage error. Without the option *out stays. */
 int write_mode(const struct args *a, int32_t *out);
 

@@ -47,8 +47,8 @@ static int read_bound(const char *name, const char *text, uint64_t *version, int
         *version = number;
         return EXIT_OK;
     }
-    return parse_time(text, ns) ? EXIT_OK
-                                : usage_error("--%s takes a version or a time such as 2026-01-31T12:00:00Z, not '%s'", name, text);
+    return time_option(text, ns) ? EXIT_OK
+                                 : usage_error("--%s takes a version or a time such as 2026-01-31T12:00:00Z, not '%s'", name, text);
 }
 
 static int read_range(const struct args *a, const struct session *s, pennon_delta_options *o)

@@ -144,7 +144,7 @@ static bool plausible(const struct tm *t, double second, int zone_h, int zone_m)
     return date && clock && zone_h >= 0 && zone_h <= 23 && zone_m >= 0 && zone_m <= 59;
 }
 
-bool parse_time(const char *text, int64_t *out)
+bool time_option(const char *text, int64_t *out)
 {
     struct tm t = {0};
     int zone_h = 0, zone_m = 0, used = 0;
@@ -189,7 +189,7 @@ static int open_options(const struct args *a, pennon_open_options *o)
     if (x[OPT_VERSION].set) o->version = x[OPT_VERSION].number;
     o->tag = x[OPT_TAG].text;
     o->branch = x[OPT_BRANCH].text;
-    if (x[OPT_AS_OF].set && !parse_time(x[OPT_AS_OF].text, &o->as_of_ns)) {
+    if (x[OPT_AS_OF].set && !time_option(x[OPT_AS_OF].text, &o->as_of_ns)) {
         return usage_error("--as-of takes a time such as 2026-01-31T12:00:00Z, not '%s'", x[OPT_AS_OF].text);
     }
     if (x[OPT_EXTERNAL].set) {
