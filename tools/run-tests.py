@@ -255,9 +255,10 @@ def python_wheels():
 def python_package():
     """The package as it is installed, alone and with everything that reads its data; then official's tables through it."""
     tests = pytest("python", "venvpy", "bindings/python/tests", 900)
-    through = pytest("interop-python", "venv8", "tests/interop/test_matrix.py", 900, PENNON_PYTHON=path("build", "venvpy", "bin", "python"))
+    through = pytest("interop-python", "venv8", "tests/interop/test_matrix.py", 1200, PENNON_PYTHON=path("build", "venvpy", "bin", "python"))
     through.commands[0] += [path("tests", "interop", "test_%s.py" % name) for name in (
-        "legacy", "blobs", "features", "features_write", "history", "refs", "transactions", "expressions", "expression_traps")]
+        "legacy", "blobs", "blob_verbs", "features", "features_write", "history", "refs", "transactions", "expressions", "expression_traps", "mutations",
+        "cleanup", "mapped", "row_bounds", "verify")]
     clean = Stage("python-clean", count_closing, [[sys.executable, path("tests", "install", "wheels.py")]], 600)
     return [[python_wheels()], [clean], [tests], [through]]
 

@@ -13,13 +13,22 @@ import pyarrow as pa
 
 sys.stdout.reconfigure(line_buffering=False)
 CODES = {"INVALID_ARGUMENT": 2, "NOT_FOUND": 3, "ALREADY_EXISTS": 3, "CORRUPT": 4, "CONFLICT": 5}
-FLAGS = {"--file", "--with-row-id", "--with-row-address", "--stable-row-ids"}
+FLAGS = {"--file", "--with-row-id", "--with-row-address", "--stable-row-ids", "--json", "--shallow"}
+REPEATED = {"--set"}
 KNOWN = {
     "scan": {"--file", "--format", "--columns", "--limit", "--offset", "--version", "--tag", "--branch", "--with-row-id", "--with-row-address", "--batch-size",
              "--blobs", "--filter", "--expr", "--order-by"},
     "take": {"--file", "--format", "--columns", "--version", "--tag", "--branch", "--rows", "--row-ids", "--addresses", "--range"},
     "count": {"--version", "--tag", "--branch", "--filter"},
     "write": {"--mode", "--data-storage-version", "--max-rows-per-file", "--stable-row-ids"},
+    "delete": {"--where", "--branch", "--json"},
+    "update": {"--set", "--where", "--branch", "--json"},
+    "restore": {"--version", "--tag", "--branch"},
+    "blob": {"--column", "--row", "--row-id", "--address", "--offset", "--length", "--version", "--tag", "--branch"},
+    "delta": {"--from", "--to", "--kind", "--columns", "--json"},
+    "tag": {"--version", "--branch", "--tag"},
+    "branch": {"--version", "--branch", "--tag"},
+    "clone": {"--version", "--branch", "--tag", "--shallow"},
 }
 
 
@@ -35,8 +44,10 @@ def parse(args):
     for arg in rest:
         if not arg.startswith("--"):
             names.append(arg)
-        elif arg not in KNOWN[verb] or arg in options:
+        elif arg not in KNOWN[verb] or arg in options and arg not in REPEATED:
             raise NotOurs
+        elif arg in REPEATED:
+            options.setdefault(arg, []).append(next(rest))
         else:
             value = options[arg] = True if arg in FLAGS else next(rest)
             if arg == "--filter" and value.startswith("@"):
@@ -153,7 +164,122 @@ def write(names, options):
     return b""
 
 
-VERBS = {"scan": scan, "take": take, "count": count, "write": write}
+# ---- what changes a table ----
+
+
+class Missing(Exception):
+    """What the command ends with code 3 for."""
+
+
+def changed(names, options, result):
+    """JSON has what the package says of it; the text for people is the command's."""
+    if "--json" not in options:
+        return b""
+    return json.dumps(result).encode() + b"\n"
+
+
+def delete(names, options):
+    if len(names) != 1 or "--where" not in options:
+        raise NotOurs
+    ds = opened(names[0], options)
+    return changed(names, options, {"rows_deleted": ds.delete(options["--where"])["num_deleted_rows"], "version": ds.version})
+
+
+def update(names, options):
+    sets = [text.split("=", 1) for text in options.get("--set", [])]
+    if len(names) != 1 or not sets or any(len(pair) != 2 or not all(pair) for pair in sets) or len(dict(sets)) != len(sets):
+        raise NotOurs
+    ds = opened(names[0], options)
+    return changed(names, options, {"rows_updated": ds.update(dict(sets), options.get("--where"))["num_rows_updated"], "version": ds.version})
+
+
+def restore(names, options):
+    if len(names) != 1 or not options:
+        raise NotOurs
+    opened(names[0], options).restore()
+    return b""
+
+
+def reference(options):
+    """What a tag or a branch begins at: a version, (branch, version), or a tag's name."""
+    version, tag, branch = (options.get(name) for name in ("--version", "--tag", "--branch"))
+    if tag is not None and (version is not None or branch is not None):
+        raise NotOurs
+    if tag is not None:
+        return tag
+    number = None if version is None else int(version)
+    return number if branch is None else (branch, number)
+
+
+def tag(names, options):
+    if len(names) != 3 or names[0] not in ("create", "delete") or names[0] == "delete" and options:
+        raise NotOurs
+    action, uri, name = names
+    tags = pennon.dataset(uri).tags
+    if action == "create":
+        tags.create(name, reference(options))
+    else:
+        tags.delete(name)
+    return b""
+
+
+def branch(names, options):
+    if len(names) != 3 or names[0] not in ("create", "delete") or names[0] == "delete" and options:
+        raise NotOurs
+    action, uri, name = names
+    ds = pennon.dataset(uri)
+    if action == "create":
+        ds.create_branch(name, reference(options))
+    else:
+        ds.branches.delete(name)
+    return b""
+
+
+def clone(names, options):
+    if len(names) != 2:
+        raise NotOurs
+    ds = pennon.dataset(names[0])
+    at = reference(options)
+    (ds.shallow_clone if "--shallow" in options else ds.deep_clone)(names[1], at)
+    return b""
+
+
+# ---- blobs and deltas ----
+
+
+def blob(names, options):
+    chosen = [(how, int(options[name])) for name, how in (("--row", "indices"), ("--row-id", "ids"), ("--address", "addresses")) if name in options]
+    if len(names) != 2 or names[0] != "get" or "--column" not in options or len(chosen) != 1:
+        raise NotOurs
+    how, row = chosen[0]
+    [file] = opened(names[1], options).take_blobs(options["--column"], **{how: [row]})
+    if file is None:
+        raise Missing("blob get: the value is null")
+    offset, length = int(options.get("--offset", 0)), int(options.get("--length", -1))
+    if offset > file.size():
+        raise NotOurs
+    file.seek(offset)
+    return file.read(length)
+
+
+def delta(names, options):
+    kind = options.get("--kind", "counts")
+    if len(names) != 1 or kind == "transactions" or "--json" not in options or not options.get("--from", "").isdigit():
+        raise NotOurs
+    ds = pennon.dataset(names[0])
+    end = int(options.get("--to", ds.version))
+    begin = int(options["--from"])
+    found = ds.checkout_version(end).delta(begin_version=begin, end_version=end)
+    if kind == "counts":
+        return json.dumps({"begin": begin, "end": end, **found.count_rows()}).encode() + b"\n"
+    rows = getattr(found, f"get_{kind}_rows")().read_all()
+    if "--columns" in options:
+        rows = rows.select([*columns_of(options), *rows.schema.names[-3:]])
+    return b"".join(json.dumps(row).encode() + b"\n" for row in rows.to_pylist())
+
+
+VERBS = {"scan": scan, "take": take, "count": count, "write": write, "delete": delete, "update": update, "restore": restore, "tag": tag, "branch": branch,
+         "clone": clone, "blob": blob, "delta": delta}
 
 
 def answer(args):
@@ -162,6 +288,8 @@ def answer(args):
         return 0, "", VERBS[verb](names, options)
     except NotOurs:
         return None, "", b""
+    except Missing as error:
+        return 3, f"pennon: {error}", b""
     except Exception as error:
         detail = getattr(error, "detail", None)
         return CODES.get(detail.code, 1) if detail else 1, "pennon: %s" % error, b""
