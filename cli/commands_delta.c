@@ -61,7 +61,9 @@ static int read_range(const struct args *a, const struct session *s, pennon_delt
     if (to->set && (o->begin_ns == INT64_MIN) != (o->end_ns == INT64_MIN))
         return usage_error("delta: --from and --to are both versions or both times");
     if (!to->set && o->begin_ns == INT64_MIN) o->end_version = pennon_dataset_version(s->ds);
-    return EXIT_OK;
+    if (o->begin_ns != INT64_MIN || o->begin_version <= o->end_version) return EXIT_OK;
+    return usage_error("delta: --from %llu is behind %llu", (unsigned long long)o->begin_version,
+                       (unsigned long long)o->end_version);
 }
 
 static int print_counts(const struct args *a, struct session *s, const pennon_delta_options *o)

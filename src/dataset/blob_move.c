@@ -241,12 +241,12 @@ done:
 
 enum validity { VALID_VALUES, VALID_DATA, VALID_NAMES, VALID_NOTHING };
 
-static pennon_status fill_validity(const struct blob_mover *m, const struct blob_leaf *leaf, uint64_t first, uint64_t n,
-                                   uint64_t base, enum validity of, struct ArrowArray *out, pennon_error *err)
+static pennon_status fill_validity(const struct blob_leaf *leaf, uint64_t first, uint64_t n, uint64_t base, enum validity of,
+                                   struct ArrowArray *out, pennon_error *err)
 {
     uint64_t nulls = base;
     uint8_t *bits = array_make_buffer(out, 0, (size_t)bitmap_bytes(base + n), err);
-    ASSERT((uint64_t)out->length == base + n && m->batch);
+    ASSERT((uint64_t)out->length == base + n);
     if (!bits) return err->code;
     memset(bits, 0, (size_t)bitmap_bytes(base + n));
     for (uint64_t k = 0; k < n; k++) {
@@ -266,17 +266,17 @@ static pennon_status make_input(const struct blob_mover *m, const struct blob_le
 {
     if (leaf->field->kind == FIELD_BLOB_V1) {
         TRY_RETURN(fill_data(m, leaf, first, n, base, out, err));
-        return fill_validity(m, leaf, first, n, base, VALID_VALUES, out, err);
+        return fill_validity(leaf, first, n, base, VALID_VALUES, out, err);
     }
     const size_t children = leaf->field->n_children;
     ASSERT(children == 2 || children == 4);
     TRY_RETURN(array_new(out, 1, children, m->c->mem, err));
     out->length = (int64_t)(base + n);
-    TRY_RETURN(fill_validity(m, leaf, first, n, base, VALID_VALUES, out, err));
+    TRY_RETURN(fill_validity(leaf, first, n, base, VALID_VALUES, out, err));
     TRY_RETURN(fill_data(m, leaf, first, n, base, out->children[0], err));
-    TRY_RETURN(fill_validity(m, leaf, first, n, base, VALID_DATA, out->children[0], err));
+    TRY_RETURN(fill_validity(leaf, first, n, base, VALID_DATA, out->children[0], err));
     TRY_RETURN(fill_names(m, leaf, first, n, base, out->children[1], err));
-    TRY_RETURN(fill_validity(m, leaf, first, n, base, VALID_NAMES, out->children[1], err));
+    TRY_RETURN(fill_validity(leaf, first, n, base, VALID_NAMES, out->children[1], err));
     for (size_t i = 2; i < children; i++) {
         struct ArrowArray *numbers = out->children[i];
         TRY_RETURN(array_new(numbers, 2, 0, m->c->mem, err));
@@ -284,7 +284,7 @@ static pennon_status make_input(const struct blob_mover *m, const struct blob_le
         void *zero = array_make_buffer(numbers, 1, (size_t)(base + n) * 8, err);
         if (!zero) return err->code;
         memset(zero, 0, (size_t)(base + n) * 8);
-        TRY_RETURN(fill_validity(m, leaf, first, n, base, VALID_NOTHING, numbers, err));
+        TRY_RETURN(fill_validity(leaf, first, n, base, VALID_NOTHING, numbers, err));
     }
     return PENNON_OK;
 }

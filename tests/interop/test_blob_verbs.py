@@ -327,5 +327,6 @@ def test_deltas_that_are_refused(tmp_path, oracles):
     fails(2, "--from", "soon", text="a version or a time")
     fails(2, "--from", "1", "--to", "2026-01-01", text="both versions or both times")
     fails(3, "--from", "1", "--to", "9", text="9")
+    fails(2, "--from", "3", "--to", "2", text="--from 3 is behind 2")
     assert [t["version"] for t in delta(uri, "--from", "1", "--kind", "transactions")] == [2, 3]
     assert [t["version"] for t in delta(uri, "--from", "2020-01-01", "--kind", "transactions")] == [1, 2, 3]
