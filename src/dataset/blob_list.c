@@ -91,8 +91,6 @@ static pennon_status note_row(struct taking *t, size_t i, pennon_error *err)
     e->offset = v.offset;
     e->size = v.size;
     e->to_end = v.place == BLOB_ELSEWHERE && v.size == 0;
-    uint64_t end;
-    CHECK_FILE_RETURN(!add_overflows(v.offset, v.size, &end), "a blob of %" PRIu64 " bytes at %" PRIu64, v.size, v.offset);
     struct key k = {i, t->places[i] >> 32, v.place, v.place == BLOB_IN_FILE ? 0 : v.id, ""};
     if (v.place == BLOB_ELSEWHERE) {
         k.fragment = UINT64_MAX;
@@ -107,6 +105,41 @@ static pennon_status note_row(struct taking *t, size_t i, pennon_error *err)
     return PENNON_OK;
 }
 
+/* The data file that has the column in this fragment: its place, and its size from the reader, which the take opened. */
+static pennon_status data_file_of(struct taking *t, uint64_t place, pennon_store **store, char **path, uint64_t *size,
+                                  pennon_error *err)
+{
+    const struct fragment *f = &t->s->fragments[place];
+    ASSERT(place < t->s->n_fragments);
+    TRY_RETURN(fragment_load(t->s, f, err));
+    const struct data_file *file = fragment_file_of(f, t->field->id);
+    struct file_reader *r;
+    CHECK_FILE_RETURN(file, "no data file of fragment %u has the blobs of column '%s'", f->id, t->b->column);
+    TRY_RETURN(data_file_locate(t->c, t->s, file, store, path, err));
+    TRY_RETURN(file_cache_get(t->c, t->fc, t->s, file, &r, err));
+    *size = file_reader_size(r);
+    file_reader_release(r);
+    return PENNON_OK;
+}
+
+/* Put the row and its data file into a failure. */
+static pennon_status at_row(struct taking *t, size_t i, pennon_error *err)
+{
+    pennon_error ignored;
+    pennon_store *store = NULL;
+    char *path = NULL;
+    uint64_t size;
+    pennon_error_init(&ignored);
+    (void)error_prefix(err, "column '%s', row %" PRIu64 " of fragment %" PRIu64, t->b->column, t->addresses[i] & UINT32_MAX,
+                       t->addresses[i] >> 32);
+    if (data_file_of(t, t->places[i] >> 32, &store, &path, &size, &ignored) == PENNON_OK)
+        (void)store_error(store, path, PENNON_NOWHERE, PENNON_NOWHERE, PENNON_NOWHERE, err);
+    pennon_store_free(store);
+    mem_free(t->c->mem, path);
+    pennon_error_clear(&ignored);
+    return err->code;
+}
+
 static pennon_status note_rows(struct taking *t, size_t n, pennon_error *err)
 {
     t->keys = mem_calloc(t->c->mem, n + 1, sizeof *t->keys, err);
@@ -114,9 +147,7 @@ static pennon_status note_rows(struct taking *t, size_t n, pennon_error *err)
     for (size_t i = 0; i < n; i++) {
         if (i % 4096 == 0) TRY_RETURN(call_check(t->c, err));
         t->b->n = i + 1;
-        if (note_row(t, i, err) != PENNON_OK)
-            return error_prefix(err, "column '%s', row %" PRIu64 " of fragment %" PRIu64, t->b->column,
-                                t->addresses[i] & UINT32_MAX, t->addresses[i] >> 32);
+        if (note_row(t, i, err) != PENNON_OK) return at_row(t, i, err);
     }
     return PENNON_OK;
 }
@@ -136,23 +167,6 @@ static int by_object(const void *x, const void *y)
     const struct key *a = x, *b = y;
     int order = compare_objects(a, b);
     return order ? order : (a->entry > b->entry) - (a->entry < b->entry);
-}
-
-/* The data file that has the column in this fragment: its place, and its size from the reader, which the take opened. */
-static pennon_status data_file_of(struct taking *t, uint64_t place, pennon_store **store, char **path, uint64_t *size,
-                                  pennon_error *err)
-{
-    const struct fragment *f = &t->s->fragments[place];
-    ASSERT(place < t->s->n_fragments);
-    TRY_RETURN(fragment_load(t->s, f, err));
-    const struct data_file *file = fragment_file_of(f, t->field->id);
-    struct file_reader *r;
-    CHECK_FILE_RETURN(file, "no data file of fragment %u has the blobs of column '%s'", f->id, t->b->column);
-    TRY_RETURN(data_file_locate(t->c, t->s, file, store, path, err));
-    TRY_RETURN(file_cache_get(t->c, t->fc, t->s, file, &r, err));
-    *size = file_reader_size(r);
-    file_reader_release(r);
-    return PENNON_OK;
 }
 
 static pennon_status make_object(struct taking *t, const struct key *k, struct blob_object *o, pennon_error *err)

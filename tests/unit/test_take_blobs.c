@@ -404,6 +404,96 @@ static void test_blobs_read__damaged(void **state)
     snapshot_release(s);
 }
 
+/* Descriptors stand plainly in the page: u8 kind, u64 position, u64 size, u32 id, and the length of the URI. */
+static uint8_t *find_descriptor(uint8_t *file, size_t size, uint8_t kind, uint64_t bytes)
+{
+    for (size_t i = 0; i + 25 <= size; i++) {
+        const uint64_t position = load_u64(file + i + 1);
+        const uint32_t id = load_u32(file + i + 17);
+        if (file[i] != kind || load_u64(file + i + 9) != bytes || load_u32(file + i + 21) != 0) continue;
+        if (kind == 0 ? id == 0 && position >= 64 && position % 64 == 0 && position < size : id > 0 && id < 99 && position < 99)
+            return file + i;
+    }
+    fail_msg("no descriptor of %llu bytes", (unsigned long long)bytes);
+    return NULL;
+}
+
+static bool note_data_file(void *ctx, const pennon_object_info *info)
+{
+    if (strstr(info->path, ".lance")) (void)snprintf(ctx, 200, "%s", info->path);
+    return true;
+}
+
+/* What a descriptor says of the data file is checked when the blob is taken, what it says of others when it is read; nothing is allocated for it. */
+static void test_blobs_take__lies(void **state)
+{
+    struct blob_world *w = *state;
+    static const struct {
+        uint8_t kind;
+        uint64_t bytes;
+        size_t at, n;
+        uint64_t value;
+        bool early;
+        pennon_status st;
+        const char *text;
+    } lies[] = {
+        {0, 3, 0, 1, 9, true, PENNON_CORRUPT, "a blob of kind 9"},
+        {0, 3, 0, 1, 1, true, PENNON_CORRUPT, "sidecar 0"},
+        {0, 3, 0, 1, 5, true, PENNON_NOT_SUPPORTED, "managed"},
+        {0, 3, 0, 1, 3, true, PENNON_CORRUPT, "URI is empty"},
+        {0, 3, 1, 8, 1 << 20, true, PENNON_CORRUPT, "a blob of 3 bytes at 1048576 of"},
+        {0, 3, 1, 8, UINT64_MAX, true, PENNON_CORRUPT, "a blob of 3 bytes at 18446744073709551615"},
+        {0, 3, 9, 8, UINT64_C(1) << 50, true, PENNON_CORRUPT, "a blob of 1125899906842624 bytes"},
+        {1, 32, 9, 8, UINT64_C(1) << 50, false, PENNON_CORRUPT, "a blob of 1125899906842624 bytes"},
+        {1, 32, 1, 8, UINT64_C(1) << 50, false, PENNON_CORRUPT, "at 1125899906842624 of"},
+        {1, 32, 17, 4, 99, false, PENNON_CORRUPT, "is missing"},
+        {2, 40, 9, 8, 41, false, PENNON_CORRUPT, "which has 40"},
+    };
+    struct snapshot *s;
+    pennon_object_info info;
+    char path[200] = "";
+    static uint8_t file[1 << 16];
+    uint64_t rows[BLOB_ROWS];
+    dataset_get(w->ds, &s, NULL);
+    for (size_t i = 0; i < BLOB_ROWS; i++) rows[i] = i;
+    blob_ok(w, pennon_store_list(s->at.store, &w->call, "blobs/t/data", true, note_data_file, path, &w->err));
+    blob_ok(w, pennon_store_head(s->at.store, &w->call, path, &info, &w->err));
+    assert_true(info.size <= sizeof file);
+    const pennon_range all = {0, info.size, file};
+    blob_ok(w, pennon_store_read_ranges(s->at.store, &w->call, path, 1, &all, &w->err));
+    for (size_t i = 0; i < ARRAY_LEN(lies); i++) {
+        uint8_t truth[8], *at = find_descriptor(file, (size_t)info.size, lies[i].kind, lies[i].bytes) + lies[i].at;
+        struct ArrowArrayStream stream;
+        struct ArrowArray batch;
+        pennon_blobs *b = NULL;
+        memcpy(truth, at, lies[i].n);
+        for (size_t k = 0; k < lies[i].n; k++) at[k] = (uint8_t)(lies[i].value >> 8 * k);
+        blob_ok(w, pennon_store_put(s->at.store, &w->call, path, file, (size_t)info.size, 0, &w->err));
+        pennon_dataset *ds = blob_world_open(w);
+        pennon_status st = PENNON_OK;
+        bool early = true;
+        /* The descriptor may be one of either column. */
+        for (int k = 0; k < 2 && st == PENNON_OK; k++) {
+            b = NULL;
+            st = pennon_dataset_take_blobs(ds, k ? "s.b" : "b", PENNON_TAKE_OFFSETS, BLOB_ROWS, rows, &w->call, &b, &w->err);
+            early = st != PENNON_OK;
+            if (st == PENNON_OK) {
+                blob_ok(w, pennon_blobs_read(b, NULL, &stream, &w->err));
+                st = stream_next(&stream, &batch, &w->err);
+                array_release(&batch);
+                stream_release(&stream);
+            }
+            pennon_blobs_free(b);
+        }
+        assert_non_null(w->err.file);
+        blob_fails(w, st, lies[i].st, lies[i].text);
+        assert_int_equal(early, lies[i].early);
+        pennon_dataset_free(ds);
+        memcpy(at, truth, lies[i].n);
+    }
+    snapshot_release(s);
+}
+
 #define BOTH(test)                                                       \
     cmocka_unit_test_setup_teardown(test, blob_setup_v1, blob_teardown), \
         cmocka_unit_test_setup_teardown(test, blob_setup_v2, blob_teardown)
@@ -424,6 +514,7 @@ int main(void)
         BOTH(test_blobs_read__ranges),
         BOTH(test_blobs_read__budget_and_cancel),
         BOTH(test_blobs_list__table),
+        cmocka_unit_test_setup_teardown(test_blobs_take__lies, blob_setup_v2, blob_teardown),
         cmocka_unit_test_setup_teardown(test_blobs_read__damaged, blob_setup_v2, blob_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,6 +21,8 @@ def _unsigned(number: int) -> int:
 class BlobReader:
     """One blob of a list, with a cursor: the `inner` of a BlobFile."""
 
+    __slots__ = ("_blobs", "_i", "_at", "_open")
+
     def __init__(self, blobs: _pennon.Blobs, i: int):
         self._blobs: _pennon.Blobs = blobs
         self._i = i
