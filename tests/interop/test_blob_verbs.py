@@ -253,6 +253,18 @@ def test_updates_keep_references(who, tmp_path, outside, oracles):
     assert [get(uri, "--row", i) for i in range(3)] == [b"first", (outside / "a.bin").read_bytes(), b"5678901"]
 
 
+def test_blobs_in_lists_do_not_move(tmp_path):
+    field = pa.field("l", pa.list_(blob_field("item", SMALL)))
+    rows = [[{"data": b"x" * 100, "uri": None, "position": None, "size": None}], None]
+    table = pa.table([pa.array([1, 2]), pa.array(rows, field.type)], schema=pa.schema([pa.field("a", pa.int64()), field]))
+    with pa.OSFile(str(tmp_path / "in"), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    uri = tmp_path / "t.lance"
+    pennon.write(uri, tmp_path / "in", data_storage_version="2.2")
+    with pytest.raises(pennon.Failed, match="column 'l', which holds blobs in lists"):
+        update(uri, {"a": "a + 1"}, "true")
+
+
 def test_failed_updates_leave_no_files(tmp_path):
     uri = tmp_path / "t.lance"
     pennon.write(uri, save(tmp_path / "in", values(SIZES), blob_field(metadata=SMALL)), data_storage_version="2.2")

@@ -267,8 +267,7 @@ def test_blobs_in_pandas(tmp_path):
     assert "size" in ds.to_pandas(blob_mode="descriptions")["b"][0]
     with pytest.raises(ValueError, match="blob_mode must be one of"):
         ds.to_pandas(blob_mode="x")
-    with pytest.raises(NotImplementedError, match="lazy"):
-        ds.to_pandas()
+    assert [file.read() for file in ds.to_pandas()["b"]] == [b"a", b"bc"]
 
 
 def test_defaults_of_the_builder(ds):
