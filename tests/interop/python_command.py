@@ -13,7 +13,7 @@ import pyarrow as pa
 
 sys.stdout.reconfigure(line_buffering=False)
 CODES = {"INVALID_ARGUMENT": 2, "NOT_FOUND": 3, "ALREADY_EXISTS": 3, "CORRUPT": 4, "CONFLICT": 5}
-FLAGS = {"--file", "--with-row-id", "--with-row-address", "--stable-row-ids", "--json", "--shallow"}
+FLAGS = {"--file", "--with-row-id", "--with-row-address", "--stable-row-ids", "--json", "--shallow", "--deep"}
 REPEATED = {"--set"}
 KNOWN = {
     "scan": {"--file", "--format", "--columns", "--limit", "--offset", "--version", "--tag", "--branch", "--with-row-id", "--with-row-address", "--batch-size",
@@ -23,12 +23,13 @@ KNOWN = {
     "write": {"--mode", "--data-storage-version", "--max-rows-per-file", "--stable-row-ids"},
     "delete": {"--where", "--branch", "--json"},
     "update": {"--set", "--where", "--branch", "--json"},
-    "restore": {"--version", "--tag", "--branch"},
+    "restore": {"--version", "--tag", "--branch", "--json"},
+    "config": set(),
     "blob": {"--column", "--row", "--row-id", "--address", "--offset", "--length", "--version", "--tag", "--branch"},
     "delta": {"--from", "--to", "--kind", "--columns", "--json"},
-    "tag": {"--version", "--branch", "--tag"},
-    "branch": {"--version", "--branch", "--tag"},
-    "clone": {"--version", "--branch", "--tag", "--shallow"},
+    "tag": {"--version", "--branch", "--tag", "--json"},
+    "branch": {"--version", "--branch", "--tag", "--json"},
+    "clone": {"--version", "--branch", "--tag", "--shallow", "--deep", "--json"},
 }
 
 
@@ -194,10 +195,11 @@ def update(names, options):
 
 
 def restore(names, options):
-    if len(names) != 1 or not options:
+    if len(names) != 1 or not set(options) - {"--json"}:
         raise NotOurs
-    opened(names[0], options).restore()
-    return b""
+    ds = opened(names[0], options)
+    ds.restore()
+    return changed(names, options, {"version": ds.version, "rows": ds.count_rows()})
 
 
 def reference(options):
@@ -211,36 +213,58 @@ def reference(options):
     return number if branch is None else (branch, number)
 
 
-def tag(names, options):
-    if len(names) != 3 or names[0] not in ("create", "delete") or names[0] == "delete" and options:
+def told(options, what, name, **facts):
+    """A tag or branch that was made, or is gone."""
+    if "--json" in options:
+        return json.dumps({what: name, **facts}).encode() + b"\n"
+    return (f"{what} {name}: version {facts['version']}\n" if "version" in facts else f"{what} {name} deleted\n").encode()
+
+
+def named(names, options):
+    if len(names) != 3 or names[0] not in ("create", "delete") or names[0] == "delete" and set(options) - {"--json"}:
         raise NotOurs
-    action, uri, name = names
-    tags = pennon.dataset(uri).tags
-    if action == "create":
-        tags.create(name, reference(options))
-    else:
-        tags.delete(name)
-    return b""
+    return names
+
+
+def tag(names, options):
+    action, uri, name = named(names, options)
+    ds = pennon.dataset(uri)
+    if action == "delete":
+        ds.tags.delete(name)
+        return told(options, "tag", name, deleted=True)
+    ds.tags.create(name, reference(options))
+    return told(options, "tag", name, version=ds.tags.list()[name]["version"])
 
 
 def branch(names, options):
-    if len(names) != 3 or names[0] not in ("create", "delete") or names[0] == "delete" and options:
-        raise NotOurs
-    action, uri, name = names
+    action, uri, name = named(names, options)
     ds = pennon.dataset(uri)
-    if action == "create":
-        ds.create_branch(name, reference(options))
-    else:
+    if action == "delete":
         ds.branches.delete(name)
-    return b""
+        return told(options, "branch", name, deleted=True)
+    return told(options, "branch", name, version=ds.create_branch(name, reference(options)).version)
 
 
 def clone(names, options):
-    if len(names) != 2:
+    if len(names) != 2 or {"--shallow", "--deep"} <= set(options):
         raise NotOurs
-    ds = pennon.dataset(names[0])
-    at = reference(options)
-    (ds.shallow_clone if "--shallow" in options else ds.deep_clone)(names[1], at)
+    shallow = "--shallow" in options
+    ds, at = pennon.dataset(names[0]), reference(options)
+    made = (ds.shallow_clone if shallow else ds.deep_clone)(names[1], ds.version if at is None else at)
+    if "--json" in options:
+        return json.dumps({"uri": names[1], "version": made.version, "deep": not shallow}).encode() + b"\n"
+    return f"{names[1]}: version {made.version}\n".encode()
+
+
+def config(names, options):
+    action, uri, *rest = names
+    ds = pennon.dataset(uri)
+    if action == "set" and rest and all("=" in pair for pair in rest):
+        ds.update_config(dict(pair.split("=", 1) for pair in rest))
+    elif action == "unset" and rest:
+        ds.delete_config_keys(rest)
+    else:
+        raise NotOurs
     return b""
 
 
@@ -279,7 +303,7 @@ def delta(names, options):
 
 
 VERBS = {"scan": scan, "take": take, "count": count, "write": write, "delete": delete, "update": update, "restore": restore, "tag": tag, "branch": branch,
-         "clone": clone, "blob": blob, "delta": delta}
+         "clone": clone, "config": config, "blob": blob, "delta": delta}
 
 
 def answer(args):

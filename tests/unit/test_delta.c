@@ -188,7 +188,7 @@ static uint64_t check_stream(struct world *w, struct ArrowArrayStream *stream, s
         if (!batch.release) break;
         scan_ok(s, array_validate(&schema, &batch, ARRAY_VALIDATE_FULL, &s->err));
         for (int64_t k = 0; k < batch.length; k++, n++) {
-            int64_t m;
+            int64_t m = 0;
             const int64_t id = value_at(batch.children[0], k);
             assert_in_range(id, 0, IDS - 1);
             assert_false(seen[id]);
@@ -202,7 +202,7 @@ static uint64_t check_stream(struct world *w, struct ArrowArrayStream *stream, s
         array_release(&batch);
     }
     for (int64_t i = 0; i < below; i++) {
-        int64_t m;
+        int64_t m = 0;
         assert_int_equal(seen[i], i < w->next && expected(begin, end, now, kind, i, &m));
     }
     arrow_schema_release(&schema);
