@@ -12,6 +12,7 @@
  *     maintenance.h cleanup of old versions
  *     refs.h       tags, branches, clones
  *     mutation.h   delete and update rows
+ *     evolution.h  add, drop, alter columns
  *     transaction.h transactions, commit, restore, config and metadata, base paths
  *     ingest.h     CSV, JSON lines and IPC in and out
  *     file.h       single data files
@@ -24,6 +25,7 @@
 #include "pennon/arrow_abi.h"
 #include "pennon/async.h"
 #include "pennon/dataset.h"
+#include "pennon/evolution.h"
 #include "pennon/file.h"
 #include "pennon/ingest.h"
 #include "pennon/maintenance.h"

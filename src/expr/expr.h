@@ -43,6 +43,10 @@ pennon_status expr_and(struct expr *a, struct expr *b, struct expr **out, pennon
 void expr_free(struct expr *e); /* NULL is allowed */
 
 const struct ArrowSchema *expr_type(const struct expr *e); /* owned by the expression; the name is "" */
+/* May the value be null, as far as types tell? `input` is what the expression was compiled with. A part of a struct may always be. */
+bool expr_nullable(const struct expr *e, const struct ArrowSchema *input);
+/* Is the text just a cast of NULL to a type, "CAST(NULL AS int)"? False too where it does not parse. */
+bool expr_is_cast_of_null(struct bytes text, struct mem *m);
 /* Columns that are read, in a fixed order, each once. */
 const struct expr_column *expr_columns(const struct expr *e, size_t *n);
 /* The value where no column is needed: true and *is_null, *value of a constant filter. False: it depends on rows. */
