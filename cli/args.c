@@ -99,6 +99,13 @@ static const struct option_spec specs[OPT_COUNT] = {
     [OPT_SAMPLE] = {"sample", "N", OPTION_NUMBER, "N random rows, in the order of the table"},
     [OPT_SET] = {"set", "COLUMN=SQL", OPTION_REPEATED, "the new value of a column; may be given again and again"},
     [OPT_WHERE] = {"where", "SQL", OPTION_TEXT, "the rows for which it is true, such as \"price < 0 OR name IS NULL\""},
+    [OPT_TYPE] = {"type", "T", OPTION_TEXT, "a type as it is printed by schema: int64, list<item: float>, timestamp[us, tz=UTC]"},
+    [OPT_NULLS] = {"nulls", "NAME TYPE", OPTION_REPEATED, "a column of nulls; may be given again and again"},
+    [OPT_FROM] = {"from", "FILE", OPTION_TEXT, "the columns of a file, whose rows are those of the table in their order"},
+    [OPT_RENAME] = {"rename", "NAME", OPTION_TEXT, "the new name of the column; of a part of a struct the last part of its path"},
+    [OPT_NULLABLE] = {"nullable", "BOOL", OPTION_TEXT, "may it be null? true or false"},
+    [OPT_ON] = {"on", "COLUMN", OPTION_TEXT, "the key: a column of the table, _rowid or _rowaddr"},
+    [OPT_RIGHT_ON] = {"right-on", "COLUMN", OPTION_TEXT, "the key in the input, where it has another name there"},
     [OPT_SEED] = {"seed", "N", OPTION_NUMBER, "the same seed takes the same sample (default: a new one each time)"},
 };
 

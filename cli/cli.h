@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "pennon/dataset.h"
+#include "pennon/evolution.h"
 #include "pennon/file.h"
 #include "pennon/ingest.h"
 #include "pennon/mutation.h"
@@ -96,6 +97,13 @@ enum option_id {
     OPT_SEED,
     OPT_WHERE,
     OPT_SET,
+    OPT_TYPE,
+    OPT_NULLS,
+    OPT_FROM,
+    OPT_RENAME,
+    OPT_NULLABLE,
+    OPT_ON,
+    OPT_RIGHT_ON,
     OPT_COUNT
 };
 
@@ -161,6 +169,8 @@ int open_dataset(const struct args *a, const pennon_call *call, pennon_dataset *
 int open_uri(const struct args *a, const pennon_call *call, const char *uri, pennon_dataset **out);
 /* --sync into the call; a usage error for another word. */
 int call_durability(const struct args *a, pennon_call *call);
+/* The operands from the second on as one stream, by the options of inputs (--types, --input-format, …). An error is printed. */
+int open_input_files(const struct args *a, const pennon_call *call, struct ArrowArrayStream *out);
 /* --mode; another word is a usage error. Without the option *out stays. */
 int write_mode(const struct args *a, int32_t *out);
 
@@ -192,6 +202,6 @@ void progress_hide(void);
 extern const struct command command_info, command_schema, command_versions, command_fragments, command_count, command_scan,
     command_take, command_write, command_export, command_inspect, command_verify, command_cleanup, command_log, command_tag,
     command_branch, command_clone, command_commit, command_transaction, command_restore, command_config, command_delete,
-    command_update;
+    command_update, command_add_column, command_drop_column, command_alter_column, command_join_columns;
 
 #endif
