@@ -10,6 +10,7 @@
 #include "dataset/evolve.h"
 #include "dataset/evolve_lookup.h"
 #include "exec/plan.h"
+#include "expr/functions.h"
 
 struct joining {
     struct evolving *e;
@@ -44,8 +45,8 @@ static pennon_status check_key_types(const struct joining *x, pennon_error *err)
     buf_init(&left, x->e->c->mem, 1 << 20);
     buf_init(&right, x->e->c->mem, 1 << 20);
     if (arrow_schema_equal(have, &x->right.key_type, SCHEMA_EQUAL_NO_NULLABLE)) goto done;
-    TRY(arrow_type_text(have, &left, err));
-    TRY(arrow_type_text(&x->right.key_type, &right, err));
+    TRY(type_name_write(have, &left, err));
+    TRY(type_name_write(&x->right.key_type, &right, err));
     TRY(buf_terminate(&left, err));
     TRY(buf_terminate(&right, err));
     st = evolve_invalid(err, "Index column type mismatch: expected %.512s, got %.512s", (const char *)right.data,

@@ -4,6 +4,7 @@
  * Source: spec commits 3.3, api-surface 5. */
 #include "dataset/mutation.h"
 #include "exec/query.h"
+#include "pennon/evolution.h"
 
 static pennon_status take_rows(const struct call *c, struct ArrowArrayStream *stream, struct row_removal *rows, pennon_error *err)
 {
