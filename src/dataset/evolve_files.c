@@ -138,6 +138,131 @@ done:
     return st;
 }
 
+/* ---- parts of lists ---- */
+
+/* New parts of structs within lists lie beside the old ones: the lists of both must have the same lengths, row by row. */
+static bool adds_to_list(const struct field *table, const struct field *new, bool in_list)
+{
+    bool adds = false;
+    if (!table) return in_list;
+    const bool list = table->kind == FIELD_LIST || table->kind == FIELD_FSL_STRUCT;
+    for (size_t i = 0; i < new->n_children && !adds; i++) {
+        const struct field *have = NULL;
+        for (size_t k = 0; k < table->n_children; k++) {
+            if (table->children[k]->id == new->children[i]->id) have = table->children[k];
+        }
+        adds = adds_to_list(have, new->children[i], in_list || list);
+    }
+    return adds;
+}
+
+static const struct field *list_column(const struct evolving *e, size_t i)
+{
+    const struct field *have = schema_find_id(e->s->schema, e->write->fields[i]->id);
+    return have && adds_to_list(have, e->write->fields[i], false) ? have : NULL;
+}
+
+/* The old columns of such lists, read beside the new values. */
+struct old_lists {
+    struct scan_plan *plan; /* NULL = there are none */
+    struct ArrowArrayStream rows;
+    struct ArrowArray batch;
+    int64_t at;
+};
+
+static void old_lists_end(struct old_lists *o)
+{
+    array_release(&o->batch);
+    stream_release(&o->rows);
+    scan_plan_free(o->plan);
+}
+
+static pennon_status old_lists_open(struct evolving *e, const struct call *c, const struct fragment *f, bool deletions,
+                                    struct old_lists *o, pennon_error *err)
+{
+    for (size_t i = 0; i < e->write->n_fields; i++) {
+        const struct field *have = list_column(e, i);
+        if (!have) continue;
+        if (deletions)
+            return error_set(err, PENNON_NOT_SUPPORTED,
+                             "adding a part to the items of '%s' in fragment %u, which has deleted rows; compact the dataset first",
+                             have->name, f->id);
+        if (!o->plan) TRY_RETURN(scan_plan_begin(e->s, BLOB_AS_DESCRIPTOR, false, c->mem, &o->plan, err));
+        TRY_RETURN(scan_plan_stored(o->plan, have->name, err));
+    }
+    if (!o->plan) return PENNON_OK;
+    TRY_RETURN(scan_plan_finish(o->plan, e->s, PENNON_MATERIALIZE_HEURISTIC, NULL, err));
+    return evolve_scan(e, c, f, scan_plan_retain(o->plan), &o->rows, err);
+}
+
+/* Do n rows have lists of equal lengths, at every level that both have? */
+static bool same_lists(const struct field *new, const struct array_view *a, const struct field *have, const struct array_view *b,
+                       int64_t first, int64_t at, int64_t n)
+{
+    bool same = true;
+    if (new->kind == FIELD_LIST) {
+        int64_t start_a = 0, start_b = 0, total = 0, end, length_a, length_b;
+        for (int64_t i = 0; i < n && same; i++) {
+            array_view_list(a, first + i, &end, &length_a);
+            if (i == 0) start_a = end;
+            array_view_list(b, at + i, &end, &length_b);
+            if (i == 0) start_b = end;
+            same = length_a == length_b;
+            total += length_a;
+        }
+        return same && same_lists(new->children[0], &a->children[0], have->children[0], &b->children[0], start_a, start_b, total);
+    }
+    for (size_t i = 0; new->kind == FIELD_STRUCT && i < new->n_children && same; i++) {
+        for (size_t k = 0; k < have->n_children && same; k++) {
+            if (have->children[k]->id == new->children[i]->id)
+                same = same_lists(new->children[i], &a->children[i], have->children[k], &b->children[k], first, at, n);
+        }
+    }
+    return same;
+}
+
+static pennon_status check_part(struct evolving *e, const struct call *c, struct old_lists *o, const struct ArrowArray *batch,
+                                int64_t first, int64_t n, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    struct arena scratch;
+    size_t k = 0;
+    arena_init(&scratch, c->mem);
+    for (size_t i = 0; i < e->write->n_fields; i++) {
+        const struct field *have = list_column(e, i);
+        struct array_view a, b;
+        if (!have) continue;
+        TRY(array_view_deep(&a, e->form.children[i], batch->children[i], &scratch, err));
+        TRY(array_view_deep(&b, o->plan->arrow.children[k], o->batch.children[k], &scratch, err));
+        k++;
+        if (same_lists(e->write->fields[i], &a, have, &b, first, o->at, n)) continue;
+        st = evolve_invalid(err, "column '%s': the new lists have other lengths than those that are there", have->name);
+        goto done;
+    }
+done:
+    arena_reset(&scratch);
+    return st;
+}
+
+static pennon_status check_lists(struct evolving *e, const struct call *c, struct old_lists *o, const struct ArrowArray *batch,
+                                 pennon_error *err)
+{
+    for (int64_t first = 0; o->plan && first < batch->length;) {
+        if (!o->batch.release || o->at == o->batch.length) {
+            array_release(&o->batch);
+            o->at = 0;
+            TRY_RETURN(stream_next(&o->rows, &o->batch, err));
+            if (!o->batch.release) return error_set(err, PENNON_INTERNAL, "more values than rows");
+            continue;
+        }
+        const int64_t left = o->batch.length - o->at, n = left < batch->length - first ? left : batch->length - first;
+        TRY_RETURN(check_part(e, c, o, batch, first, n, err));
+        first += n;
+        o->at += n;
+    }
+    return PENNON_OK;
+}
+
 /* ---- one fragment ---- */
 
 static pennon_status blob_reference(void *ctx, const struct call *c, struct bytes uri, uint32_t *base_id, struct buf *stored,
@@ -153,8 +278,8 @@ static void report(struct evolving *e, uint64_t rows)
     if (pthread_equal(pthread_self(), e->caller)) call_progress(e->c, min_u64(done, e->total), e->total);
 }
 
-static pennon_status write_rows(struct evolving *e, const struct call *c, struct filling *x, struct ArrowArrayStream *rows,
-                                struct file_writer *w, pennon_error *err)
+static pennon_status write_rows(struct evolving *e, const struct call *c, struct filling *x, struct old_lists *lists,
+                                struct ArrowArrayStream *rows, struct file_writer *w, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct ArrowArray batch = {0};
@@ -165,6 +290,7 @@ static pennon_status write_rows(struct evolving *e, const struct call *c, struct
         const uint64_t before = x->at;
         if (batch.length > 0) {
             ASSERT(batch.offset == 0);
+            TRY(check_lists(e, c, lists, &batch, err));
             TRY(fill_batch(x, c, &batch, err));
             TRY(file_writer_write(c, w, &batch, err));
         }
@@ -184,6 +310,7 @@ static pennon_status write_fragment(struct evolving *e, const struct call *c, st
     pennon_status st = PENNON_OK;
     struct filling x = {.e = e, .physical = v->physical};
     struct ArrowArrayStream rows = {0};
+    struct old_lists lists = {0};
     struct file_writer *w = NULL, *finished;
     const struct file_writer_options o = {
         .version = e->s->storage_version, .blob_reference = blob_reference, .blob_reference_ctx = e};
@@ -191,9 +318,10 @@ static pennon_status write_fragment(struct evolving *e, const struct call *c, st
     TRY(evolve_live_rows(e, c, v->fragment, &x.live, err));
     TRY(data_file_name(v->name, err));
     TRY_NEW(v->path, store_join(e->c->mem, e->folder, v->name, err));
-    st = file_writer_open(c, e->store, v->path, e->write, &o, &w, err);
+    st = old_lists_open(e, c, v->fragment, x.gone != NULL, &lists, err);
+    if (st == PENNON_OK) st = file_writer_open(c, e->store, v->path, e->write, &o, &w, err);
     if (st == PENNON_OK) st = e->source.open(e->source.ctx, c, e, v->fragment, &rows, err);
-    if (st == PENNON_OK) st = write_rows(e, c, &x, &rows, w, err);
+    if (st == PENNON_OK) st = write_rows(e, c, &x, &lists, &rows, w, err);
     if (st != PENNON_OK) goto done;
     finished = w;
     w = NULL;
@@ -201,6 +329,7 @@ static pennon_status write_fragment(struct evolving *e, const struct call *c, st
 done:
     file_writer_abort(w);
     stream_release(&rows);
+    old_lists_end(&lists);
     mem_free(c->mem, x.indices);
     deletion_vector_release(x.gone);
     if (st != PENNON_OK && v->path) {
