@@ -70,10 +70,21 @@ def scalar_index(uri, column):
     return lance.dataset(uri).version
 
 
+def _values(kind, values):
+    import decimal
+    to = _type(kind)
+    if pa.types.is_decimal(to):
+        return pa.array([None if v is None else decimal.Decimal(v) for v in values], to)
+    if pa.types.is_temporal(to):
+        return pa.array(values, pa.int32() if to.bit_width == 32 else pa.int64()).view(to)
+    if pa.types.is_floating(to):
+        return pa.array(values, pa.float32()).cast(to)
+    return pa.array(values, to)
+
+
 def make_cast(uri, kind, values, storage):
     """Two fragments of a column "c" of this type."""
-    table = pa.table({"c": pa.array(values).cast(_type(kind)) if values and isinstance(values[0], (int, float)) else pa.array(values, _type(kind))})
-    lance.write_dataset(table, uri, data_storage_version=storage, max_rows_per_file=2)
+    lance.write_dataset(pa.table({"c": _values(kind, values)}), uri, data_storage_version=storage, max_rows_per_file=2)
 
 
 def _field(field):
@@ -95,4 +106,7 @@ def state(uri, stable):
 def cast_state(uri):
     dataset = lance.dataset(uri)
     dataset.validate()
-    return {"schema": dataset.schema.to_string(), "values": [repr(v) for v in dataset.to_table()["c"].to_pylist()]}
+    column = dataset.to_table()["c"].combine_chunks()
+    if pa.types.is_temporal(column.type):
+        column = column.view(pa.int32() if column.type.bit_width == 32 else pa.int64())
+    return {"schema": dataset.schema.to_string(), "values": [repr(v) for v in column.to_pylist()]}

@@ -105,7 +105,7 @@ def same(pair):
 ADDED = [
     {"c": "a + 1"}, {"c": "id + 1", "d": "id > 3", "e": "'x'", "g": "1.5"}, {"c": "st.x + 1", "d": "concat(s, '!')"}, {"c": "l", "d": "v", "e": "st"},
     {"c": "CAST(NULL AS int)"}, {"c": "CAST(NULL AS string)", "d": "cast(null as double)"}, {"c": "CAST(NULL AS int)", "d": "id"}, {"A": "a"},
-    {"c": "CASE WHEN a > 100 THEN 1 ELSE 2 END", "d": "CASE WHEN a > 100 THEN 1 END"}, {"c": "a IS NULL", "d": "NOT b", "e": "id IN (1, 2)", "g": "a IN (1, 2)"},
+    {"c": "a IS NULL", "d": "NOT b", "e": "id IN (1, 2)", "g": "a IN (1, 2)"},
     {"c": "s LIKE 't1%'", "d": "id BETWEEN 1 AND 5", "e": "CAST(id AS string)", "g": "coalesce(a, 0)"}, {"c": "NULL"}, {"ein Name": "id * 2", "größe": "f / 2"},
     {"c": "-id", "d": "id % 3", "e": "CAST(f AS int)", "g": "upper(s)", "h": "abs(id)"}, {"c": "array_length(l)", "d": "id = id", "e": "a = id AND b"},
 ]
@@ -305,9 +305,9 @@ def test_the_transactions_are_the_same(pair):
 FAMILIES = [
     (["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"], [1, 2, 100, 0, None]),
     (["float16", "float32", "float64"], [1.5, -2.25, None, 1000.0]),
-    ([["decimal128", 10, 2], ["decimal128", 20, 4], ["decimal256", 50, 10]], None),
+    ([["decimal128", 10, 2], ["decimal128", 20, 4], ["decimal256", 50, 10]], ["1.25", "-3.50", None]),
     (["string", "large_string"], ["a", None, "größe"]),
-    (["binary", "large_binary"], None),
+    (["binary", "large_binary"], ["a", None, "b"]),
     (["date32", "date64", ["timestamp", "s"], ["timestamp", "ms"], ["timestamp", "us"], ["timestamp", "ns"], ["timestamp", "us", "UTC"],
       ["time32", "s"], ["time32", "ms"], ["time64", "us"], ["time64", "ns"], ["duration", "s"], ["duration", "ms"], ["duration", "ns"]], [1, 3600, None, 86000]),
     ([["list", "int32"], ["large_list", "int32"], ["fsl", "int32", 2], ["list", "int64"], ["fsl", "int8", 2]], [[1, 2], None, [3, 4]]),
@@ -317,21 +317,11 @@ FAMILIES = [
 KINDS = [(kind, values) for kinds, values in FAMILIES for kind in kinds]
 
 
-def _make(pair_folder, official, kind, values, storage):
-    uri = pair_folder / "cast.lance"
-    made = pa.array(values).cast(pa.int32()).cast(pa.int64()) if False else None
-    del made
-    official.call("evolution_ops.make_cast", uri=str(uri), kind=kind, values=values, storage=storage)
-    return uri
-
-
 @pytest.mark.parametrize("number", range(len(KINDS)), ids=[str(kind) for kind, _ in KINDS])
 def test_casts(tmp_path, oracles, number):
     """Every type to every other one: allowed or refused as official does, with the same values."""
     kind, values = KINDS[number]
     official = oracles.get("v8")
-    if values is None:
-        values = ["1.25", "-3.50", None] if "decimal128" in str(kind) or "decimal256" in str(kind) else ["a", None, "b"]
     source = tmp_path / "source.lance"
     official.call("evolution_ops.make_cast", uri=str(source), kind=kind, values=values, storage="2.1")
     wrong = []
