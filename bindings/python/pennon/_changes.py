@@ -12,7 +12,6 @@ from . import _pennon
 from ._data import not_yet, reader_of
 from ._progress import shown
 from .schema import _schema_of
-from .udf import BatchUDF, _add, normalize_transform
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from .operation import Transaction
     from .optimize import CompactionMetrics
     from .types import ReaderLike
+    from .udf import BatchUDF
 
 _CLEANUP_INTERVAL = "lance.auto_cleanup.interval"
 _CLEANUP_AGE = "lance.auto_cleanup.older_than"
@@ -427,6 +427,8 @@ class DatasetChanges:
         batch_size : int, optional
             Rows at most that are computed at once; 1024 for functions.
         """
+        from .udf import BatchUDF, _add, normalize_transform
+
         nulls = _fields_of(transforms)
         if nulls is not None:
             self._ds.add_nulls(nulls.__arrow_c_schema__(), None)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from . import _pennon
 from ._data import arrow_class, not_yet, pyarrow, reader_of, refuse, rows_of, text_of, to_table
 from ._progress import shown
-from .udf import BatchUDF, _add, normalize_transform
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from .scanner import ColumnOrdering, LanceScanner
     from .schema import LanceSchema
     from .types import ReaderLike
+    from .udf import BatchUDF
 
 DEFAULT_MAX_BYTES_PER_FILE = 90 * 1024 * 1024 * 1024
 
@@ -619,6 +619,8 @@ class _LanceFragment:
         tuple of FragmentMetadata and LanceSchema
             For `LanceOperation.Merge`, together with all other fragments.
         """
+        from .udf import BatchUDF, _add, normalize_transform
+
         made = normalize_transform(value_func, self, columns, reader_schema)
         if isinstance(made, BatchUDF) and made.cache is not None:
             raise ValueError(
