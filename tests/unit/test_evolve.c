@@ -1,5 +1,7 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /* Columns added, dropped and altered: values, field ids, files, what is refused, and what happens beside other writers. */
+#include <pthread.h>
+
 #include "evolve_world.h"
 
 /* ---- add ---- */
@@ -485,6 +487,161 @@ static void test_dataset_evolve__conflicts(void **state)
     evolve_verify(w, w->ds);
 }
 
+#define APPENDS 6
+#define DELETES 4
+
+struct racer {
+    struct scan_world *w;
+    pennon_dataset *ds;
+    int number;
+    uint64_t conflicts;
+    pennon_status st;
+    char text[256];
+};
+
+/* One append, delete, or change of columns; again where others were first. */
+static pennon_status race_step(struct racer *r, int turn, pennon_error *err)
+{
+    char name[32], where[64];
+    const char *const column = name, *const sql = "id + 1";
+    pennon_status st;
+    struct ArrowArrayStream rows;
+    pennon_write_options append;
+    pennon_mutation_options d;
+    pennon_evolution_options o = evolve_options(r->w);
+    switch (r->number) {
+    case 0:
+        scan_make_rows(r->w, 100000 + turn * 10, 10, false, &rows);
+        pennon_write_options_init(&append);
+        append.call = &r->w->call;
+        append.max_retries = 100;
+        return pennon_dataset_append(r->ds, &rows, &append, err);
+    case 1:
+        (void)snprintf(where, sizeof where, "id = %d", 200 + turn);
+        pennon_mutation_options_init(&d);
+        d.call = &r->w->call;
+        d.conflict_retries = 100;
+        return pennon_dataset_delete(r->ds, where, &d, NULL, err);
+    default:
+        (void)snprintf(name, sizeof name, "c%d_%d", r->number, turn);
+        o.max_retries = 100;
+        for (;;) {
+            st = pennon_dataset_refresh(r->ds, &r->w->call, err);
+            if (st == PENNON_OK) st = pennon_dataset_add_columns_sql(r->ds, 1, &column, &sql, &o, NULL, err);
+            if (st != PENNON_CONFLICT || strcmp(err->kind, "RetryableCommitConflict") != 0) return st;
+            r->conflicts++;
+            pennon_error_clear(err);
+        }
+    }
+}
+
+static void *race(void *ctx)
+{
+    struct racer *r = ctx;
+    pennon_error err;
+    pennon_error_init(&err);
+    for (int turn = 0; turn < (r->number == 0 ? APPENDS : DELETES) && r->st == PENNON_OK; turn++) {
+        r->st = race_step(r, turn, &err);
+        if (r->st != PENNON_OK) (void)snprintf(r->text, sizeof r->text, "%s: %s", err.kind ? err.kind : "", err.message);
+    }
+    pennon_error_clear(&err);
+    return NULL;
+}
+
+/* Appends, deletes, and two that add columns: every row has the values of the columns that were added after it. */
+static void test_dataset_evolve__race(void **state)
+{
+    struct scan_world *w = *state;
+    struct racer racers[4] = {0};
+    pthread_t threads[4];
+    const uint64_t before = evolve_count(w, w->ds, NULL);
+    for (int i = 0; i < 4; i++) {
+        racers[i] = (struct racer){.w = w, .ds = evolve_open(w), .number = i};
+        assert_int_equal(pthread_create(&threads[i], NULL, race, &racers[i]), 0);
+    }
+    for (int i = 0; i < 4; i++) {
+        (void)pthread_join(threads[i], NULL);
+        if (racers[i].st != PENNON_OK) fail_msg("%d: %s", i, racers[i].text);
+        pennon_dataset_free(racers[i].ds);
+    }
+    scan_ok(w, pennon_dataset_refresh(w->ds, &w->call, &w->err));
+    const uint64_t rows = evolve_count(w, w->ds, NULL);
+    assert_int_equal(rows, before + (uint64_t)APPENDS * 10 - DELETES);
+    for (int i = 2; i < 4; i++) {
+        for (int turn = 0; turn < DELETES; turn++) {
+            char where[96];
+            (void)snprintf(where, sizeof where, "id < 100000 AND c%d_%d = id + 1", i, turn);
+            assert_int_equal(evolve_count(w, w->ds, where), before - DELETES);
+        }
+    }
+    evolve_verify(w, w->ds);
+}
+
+/* ---- blobs ---- */
+
+/* Values of any size, over the threshold in files of their own, which go again with a call that fails. */
+static void run_blobs(struct scan_world *w, const char *version, const char *types, bool v2, size_t sidecars)
+{
+    static const char text[] = "{\"a\":1}\n{\"a\":2}\n{\"a\":3}\n{\"a\":4}\n";
+    struct snapshot *s;
+    struct call c;
+    pennon_evolution_options o = evolve_options(w);
+    pennon_mutation_options d;
+    pennon_dataset *ds = evolve_make(w, v2 ? "memory://scan/blobs2" : "memory://scan/blobs1", version, NULL, text, 2);
+    pennon_mutation_options_init(&d);
+    d.call = &w->call;
+    scan_ok(w, pennon_dataset_delete(ds, "a = 2", &d, NULL, &w->err));
+    for (int64_t rows = 2; rows <= 3; rows++) {
+        struct ArrowSchema schema;
+        struct ArrowArray batch;
+        struct ArrowArrayStream data;
+        evolve_schema(w, types, &schema);
+        if (v2) {
+            scan_ok(w, arrow_metadata_set(schema.children[0], bytes_str("ARROW:extension:name"), bytes_str("lance.blob.v2"), &w->err));
+            scan_ok(w, arrow_metadata_set(schema.children[0], bytes_str("lance-encoding:blob-dedicated-size-threshold"), bytes_str("100"),
+                                          &w->err));
+        } else {
+            scan_ok(w, arrow_metadata_set(schema.children[0], bytes_str("lance-encoding:blob"), bytes_str("true"), &w->err));
+        }
+        struct builder *b = builder_new(&schema, w->mem, &w->err);
+        assert_non_null(b);
+        for (int64_t i = 0; i < rows; i++) {
+            char bytes[500];
+            memset(bytes, (int)('a' + i), sizeof bytes);
+            struct builder *value = builder_child(b, 0);
+            if (v2) scan_ok(w, builder_append_null(builder_child(value, 1), &w->err));
+            scan_ok(w, builder_append_bytes(v2 ? builder_child(value, 0) : value, bytes_of(bytes, sizeof bytes), &w->err));
+            if (v2) scan_ok(w, builder_append_row(value, &w->err));
+            scan_ok(w, builder_append_row(b, &w->err));
+        }
+        scan_ok(w, builder_finish(b, &batch, &w->err));
+        builder_free(b);
+        scan_ok(w, stream_from_arrays(&schema, &batch, 1, w->mem, &data, &w->err));
+        size_t files = 0;
+        const pennon_status st = pennon_dataset_add_columns_stream(ds, &data, &o, NULL, &w->err);
+        if (rows == 2) {
+            scan_fails(w, st, PENNON_INVALID_ARGUMENT, "Stream ended");
+        } else {
+            scan_ok(w, st);
+        }
+        dataset_get(ds, &s, NULL);
+        scan_ok(w, call_begin(&c, &w->call, &w->err));
+        scan_ok(w, store_list(&c, s->at.store, v2 ? "scan/blobs2/data" : "scan/blobs1/data", true, evolve_count_file, &files, &w->err));
+        assert_int_equal(files, rows == 2 ? 2 : 4 + sidecars);
+        call_end(&c);
+        snapshot_release(s);
+    }
+    assert_int_equal(evolve_count(w, ds, "bl IS NOT NULL"), 3);
+    evolve_verify(w, ds);
+    pennon_dataset_free(ds);
+}
+
+static void test_dataset_evolve__blobs(void **state)
+{
+    run_blobs(*state, "2.1", "struct<bl: large_binary>", false, 0);
+    run_blobs(*state, "2.2", "struct<bl: struct<data: large_binary, uri: string>>", true, 3);
+}
+
 /* ---- memory, cancel ---- */
 
 /* With any budget the call works, or fails and leaves nothing behind. */
@@ -576,6 +733,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_dataset_evolve__uncommitted, scan_setup_stable, scan_teardown),
         cmocka_unit_test_setup_teardown(test_dataset_evolve__fragment_delete, scan_setup, scan_teardown),
         cmocka_unit_test_setup_teardown(test_dataset_evolve__conflicts, scan_setup, scan_teardown),
+        cmocka_unit_test_setup_teardown(test_dataset_evolve__race, scan_setup_stable, scan_teardown),
+        cmocka_unit_test_setup_teardown(test_dataset_evolve__blobs, scan_setup, scan_teardown),
         cmocka_unit_test_setup_teardown(test_dataset_evolve__budgets, scan_setup_stable, scan_teardown),
         cmocka_unit_test_setup_teardown(test_dataset_evolve__cancel, scan_setup, scan_teardown),
     };
