@@ -271,54 +271,58 @@ static int run_join(const struct args *a)
 
 /* ---- table ---- */
 
-static const enum option_id add_options[] = {OPT_TYPE,    OPT_NULLS,    OPT_FROM,   OPT_TYPES, OPT_DELIMITER, OPT_NO_HEADER, OPT_INPUT_FORMAT,
-                                             OPT_BATCH_SIZE, OPT_BRANCH, OPT_MESSAGE, OPT_RETRIES, OPT_EXTERNAL, OPT_SYNC};
+static const enum option_id add_options[] = {OPT_TYPE,      OPT_NULLS,        OPT_FROM,       OPT_TYPES,  OPT_DELIMITER,
+                                             OPT_NO_HEADER, OPT_INPUT_FORMAT, OPT_BATCH_SIZE, OPT_BRANCH, OPT_MESSAGE,
+                                             OPT_RETRIES,   OPT_EXTERNAL,     OPT_SYNC};
 static const enum option_id drop_options[] = {OPT_BRANCH, OPT_MESSAGE, OPT_RETRIES, OPT_EXTERNAL, OPT_SYNC};
 static const enum option_id alter_options[] = {OPT_RENAME,  OPT_TYPE,    OPT_NULLABLE, OPT_BATCH_SIZE, OPT_BRANCH,
                                                OPT_MESSAGE, OPT_RETRIES, OPT_EXTERNAL, OPT_SYNC};
-static const enum option_id join_options[] = {OPT_ON,         OPT_RIGHT_ON, OPT_TYPES,   OPT_DELIMITER, OPT_NO_HEADER, OPT_INPUT_FORMAT,
-                                              OPT_BATCH_SIZE, OPT_BRANCH,   OPT_MESSAGE, OPT_RETRIES,   OPT_EXTERNAL,  OPT_SYNC};
+static const enum option_id join_options[] = {OPT_ON,        OPT_RIGHT_ON,     OPT_TYPES,      OPT_DELIMITER,
+                                              OPT_NO_HEADER, OPT_INPUT_FORMAT, OPT_BATCH_SIZE, OPT_BRANCH,
+                                              OPT_MESSAGE,   OPT_RETRIES,      OPT_EXTERNAL,   OPT_SYNC};
 
 const struct command command_add_column = {
     "add-column",
     "URI NAME=SQL… | URI --type T NAME… | URI --nulls 'NAME TYPE'… | URI --from FILE",
     "add columns of expressions, of nulls, or of a file",
     "The values go into new files beside those that are there, which are not touched; columns of nulls take no file.\n"
-    "Expressions are SQL over the columns of the table. A file (CSV, JSON lines, Arrow) has a row for each row of the table, in the same order.",
+    "Expressions are SQL over the columns of the table. A file (CSV, JSON lines, Arrow) has a row for each row of the table, in "
+    "the same order.",
     add_options,
     COUNT(add_options),
     1,
     OPERANDS_MAX,
     run_add};
-const struct command command_drop_column = {
-    "drop-column",
-    "URI A,B.C…",
-    "take columns out of the table",
-    "Nothing is rewritten: the bytes stay until the files are compacted. Older versions still have the columns, until cleanup removes those.\n"
-    "Dotted paths reach into structs; a name with a dot stands in back ticks.",
-    drop_options,
-    COUNT(drop_options),
-    2,
-    OPERANDS_MAX,
-    run_drop};
+const struct command command_drop_column = {"drop-column",
+                                            "URI A,B.C…",
+                                            "take columns out of the table",
+                                            "Nothing is rewritten: the bytes stay until the files are compacted. Older versions "
+                                            "still have the columns, until cleanup removes those.\n"
+                                            "Dotted paths reach into structs; a name with a dot stands in back ticks.",
+                                            drop_options,
+                                            COUNT(drop_options),
+                                            2,
+                                            OPERANDS_MAX,
+                                            run_drop};
 const struct command command_alter_column = {
     "alter-column",
     "URI COLUMN [--rename NAME] [--type T] [--nullable BOOL]",
     "rename a column, change its type, or whether it may be null",
-    "Names and nullability change nothing in the files. For another type the values are written anew, and every one has to fit; types change "
+    "Names and nullability change nothing in the files. For another type the values are written anew, and every one has to fit; "
+    "types change "
     "within one family: integers, floats,\ndates and times, texts, bytes, decimals, lists.",
     alter_options,
     COUNT(alter_options),
     2,
     2,
     run_alter};
-const struct command command_join_columns = {
-    "join-columns",
-    "URI INPUT… --on COLUMN [--right-on COLUMN]",
-    "add the columns of files to the rows with the same key",
-    "Rows of the table that the files do not have get nulls; where the files have a key twice, the last row counts. The files are held in memory.",
-    join_options,
-    COUNT(join_options),
-    2,
-    OPERANDS_MAX,
-    run_join};
+const struct command command_join_columns = {"join-columns",
+                                             "URI INPUT… --on COLUMN [--right-on COLUMN]",
+                                             "add the columns of files to the rows with the same key",
+                                             "Rows of the table that the files do not have get nulls; where the files have a key "
+                                             "twice, the last row counts. The files are held in memory.",
+                                             join_options,
+                                             COUNT(join_options),
+                                             2,
+                                             OPERANDS_MAX,
+                                             run_join};

@@ -32,7 +32,8 @@ typedef struct pennon_evolution_options {
     uint32_t max_retries;           /* 20: of the commit, when others commit meanwhile what does not conflict */
     bool skip_auto_cleanup;         /* whatever the dataset's config says */
     const pennon_ids *fragments;    /* only these fragments, by id; needs `uncommitted`. NULL = all */
-    pennon_transaction **uncommitted; /* not NULL: nothing is committed, and *uncommitted gets what would be, one reference. The files that it names are the
+    pennon_transaction **
+        uncommitted; /* not NULL: nothing is committed, and *uncommitted gets what would be, one reference. The files that it names are the
                                        * caller's */
 } pennon_evolution_options;
 

@@ -275,7 +275,8 @@ static pennon_status spread_items(const struct cast *c, const struct ArrowSchema
     struct ArrowArray made = {0};
     size_t total = 0;
     const uint64_t filler = arrow_schema_nullable(c->to_schema->children[0]) || items->length == 0 ? ARRAY_TAKE_NULL : 0;
-    if (size_mul_overflows((size_t)rows->length, size, &total)) FAIL(PENNON_OVER_BUDGET, "%" PRId64 " lists of %zu items", rows->length, size);
+    if (size_mul_overflows((size_t)rows->length, size, &total))
+        FAIL(PENNON_OVER_BUDGET, "%" PRId64 " lists of %zu items", rows->length, size);
     TRY_NEW(indices, mem_calloc(c->mem, total, sizeof *indices, err));
     for (int64_t i = 0; i < rows->length; i++) {
         int64_t start = 0, n = 0;

@@ -74,8 +74,8 @@ done:
 }
 
 /* Replace the JSON texts below a field. `schema` is the input's. */
-static pennon_status convert_json(struct mem *m, const struct field *f, const struct ArrowSchema *schema,
-                                  struct ArrowArray *array, pennon_error *err)
+static pennon_status convert_json(struct mem *m, const struct field *f, const struct ArrowSchema *schema, struct ArrowArray *array,
+                                  pennon_error *err)
 {
     struct arrow_type t;
     if (strcmp(f->logical_type, "json") == 0) {

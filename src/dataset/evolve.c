@@ -11,7 +11,7 @@
  * Source: spec commits 3.7, 3.8, 8. */
 #include "dataset/evolve.h"
 
-#include "expr/functions.h"
+#include "expr/expr.h"
 
 void pennon_evolution_options_init(pennon_evolution_options *options)
 {
@@ -131,7 +131,10 @@ pennon_status evolve_end(struct evolving *e, pennon_status st, pennon_evolution_
 
 /* ---- the schema with new columns ---- */
 
-static bool is_structs(const struct field *a, const struct field *b) { return a->type.id == ARROW_STRUCT && b->type.id == ARROW_STRUCT; }
+static bool is_structs(const struct field *a, const struct field *b)
+{
+    return a->type.id == ARROW_STRUCT && b->type.id == ARROW_STRUCT;
+}
 
 static bool is_lists(const struct field *a, const struct field *b)
 {
@@ -149,9 +152,9 @@ static pennon_status type_conflict(const struct evolving *e, const struct field 
         goto done;
     }
     TRY(buf_printf(&text, err, "%s(", have->name));
-    TRY(type_name_write(&have->arrow, &text, err));
+    TRY(expr_type_name(&have->arrow, &text, err));
     TRY(buf_printf(&text, err, ") and %s(", new->name));
-    TRY(type_name_write(&new->arrow, &text, err));
+    TRY(expr_type_name(&new->arrow, &text, err));
     TRY(buf_printf(&text, err, ")"));
     TRY(buf_terminate(&text, err));
     st = evolve_invalid(err, "Type conflicts between %.2000s", (const char *)text.data);
@@ -165,8 +168,8 @@ static pennon_status check_collision(const struct evolving *e, const struct fiel
 {
     if (is_structs(have, new)) {
         if (e->s->storage_version < STORAGE_2_2)
-            return evolve_invalid(err, "Column %s is a struct col, add sub column is not supported in Lance file version %s", have->name,
-                                  storage_version_text(e->s->storage_version));
+            return evolve_invalid(err, "Column %s is a struct col, add sub column is not supported in Lance file version %s",
+                                  have->name, storage_version_text(e->s->storage_version));
         if (have->kind != FIELD_STRUCT || new->kind != FIELD_STRUCT)
             return evolve_invalid(err, "Column %s is packed struct and already exists in the dataset", have->name);
         for (size_t i = 0; i < have->n_children; i++) {

@@ -34,8 +34,8 @@ struct evolved {
     char *path; /* of the new data file, in call->mem; NULL = there is none */
     char name[57];
     struct written_file file;
-    bool kept;  /* the file stays whatever comes: a checkpoint has it */
-    bool again; /* did not fit the memory beside others */
+    bool kept;                        /* the file stays whatever comes: a checkpoint has it */
+    bool again;                       /* did not fit the memory beside others */
     struct data_file_message message; /* of the new file; path empty = none */
 };
 
@@ -46,9 +46,9 @@ struct evolving {
     const pennon_evolution_options *o;
     struct snapshot *s;
     struct file_cache *files;
-    struct arena arena;    /* of the verb; its thread only */
-    struct schema *schema; /* new one of the table */
-    struct schema *write;  /* what is in the new files, with the ids of `schema`; NULL = nothing is written */
+    struct arena arena;      /* of the verb; its thread only */
+    struct schema *schema;   /* new one of the table */
+    struct schema *write;    /* what is in the new files, with the ids of `schema`; NULL = nothing is written */
     struct ArrowSchema form; /* of batches of `write` */
     struct value_source source;
     int32_t next_id;

@@ -68,7 +68,8 @@ static pennon_status plan_expressions(struct evolving *e, size_t n, const char *
     for (size_t i = 0; i < n; i++) TRY(scan_plan_expression(p, e->s, names[i], expressions[i], err));
     TRY(scan_plan_finish(p, e->s, PENNON_MATERIALIZE_HEURISTIC, NULL, err));
     for (size_t i = 0; i < n; i++) {
-        if (p->outputs[i].e && !expr_nullable(p->outputs[i].e, &p->input)) p->arrow.children[i]->flags &= ~(int64_t)ARROW_FLAG_NULLABLE;
+        if (p->outputs[i].e && !expr_nullable(p->outputs[i].e, &p->input))
+            p->arrow.children[i]->flags &= ~(int64_t)ARROW_FLAG_NULLABLE;
     }
     *out = p;
     p = NULL;

@@ -6,8 +6,7 @@
  * Source: spec commits 8.2, 8.3. */
 #include "dataset/evolve.h"
 #include "exec/plan.h"
-#include "expr/cast.h"
-#include "expr/functions.h"
+#include "expr/expr.h"
 
 /* ---- drop ---- */
 
@@ -82,9 +81,9 @@ static pennon_status cannot_cast(const struct evolving *e, const char *path, con
     struct buf text;
     buf_init(&text, e->c->mem, 1 << 20);
     TRY(buf_printf(&text, err, "Cannot cast column \"%s\" from ", path));
-    TRY(type_name_write(from, &text, err));
+    TRY(expr_type_name(from, &text, err));
     TRY(buf_printf(&text, err, " to "));
-    TRY(type_name_write(to, &text, err));
+    TRY(expr_type_name(to, &text, err));
     TRY(buf_terminate(&text, err));
     st = evolve_invalid(err, "%.2000s", (const char *)text.data);
 done:
@@ -116,9 +115,9 @@ static pennon_status read_type(struct altering *x, size_t i, pennon_error *err)
     TRY(arrow_schema_set_name(table.children[0], "value", err));
     TRY(schema_from_arrow(m, &table, x->e->s->storage_version, &x->types[i], err));
     const struct field *to = x->types[i]->fields[0];
-    const bool special = field_has_blob(f) || field_has_blob(to) || strcmp(f->logical_type, "json") == 0 ||
-                         strcmp(to->logical_type, "json") == 0;
-    if (special || !same_family(&f->arrow, &to->arrow) || !cast_possible(&f->arrow, &to->arrow)) {
+    const bool special =
+        field_has_blob(f) || field_has_blob(to) || strcmp(f->logical_type, "json") == 0 || strcmp(to->logical_type, "json") == 0;
+    if (special || !same_family(&f->arrow, &to->arrow) || !expr_cast_possible(&f->arrow, &to->arrow)) {
         st = cannot_cast(x->e, x->list[i].path, &f->arrow, &to->arrow, err);
         goto done;
     }
@@ -239,7 +238,8 @@ static pennon_status refuse_indices(struct altering *x, const struct index_secti
     }
     for (size_t i = 0; i < section->n_indices; i++) {
         bool has = false;
-        for (size_t k = 0; k < x->n && !has; k++) has = x->fields[k].type && index_has(&section->indices[i], x->fields[k].field->id);
+        for (size_t k = 0; k < x->n && !has; k++)
+            has = x->fields[k].type && index_has(&section->indices[i], x->fields[k].field->id);
         if (!has) continue;
         TRY(put_name(&indices, section->indices[i].name, err));
         n++;
@@ -247,10 +247,11 @@ static pennon_status refuse_indices(struct altering *x, const struct index_secti
     TRY(buf_terminate(&columns, err));
     TRY(buf_terminate(&indices, err));
     if (n > 0)
-        st = evolve_invalid(err,
-                            "Cannot cast column(s) [%.512s] to a new type: they have %zu index(es) attached: [%.512s]; the index would "
-                            "be of values that are no longer there. Drop it before, and create it again afterwards",
-                            (const char *)columns.data, n, (const char *)indices.data);
+        st = evolve_invalid(
+            err,
+            "Cannot cast column(s) [%.512s] to a new type: they have %zu index(es) attached: [%.512s]; the index would "
+            "be of values that are no longer there. Drop it before, and create it again afterwards",
+            (const char *)columns.data, n, (const char *)indices.data);
 done:
     buf_free(&columns);
     buf_free(&indices);

@@ -83,8 +83,7 @@ static pennon_status fill_batch(struct filling *x, const struct call *c, struct 
     const uint64_t rows = (uint64_t)batch->length;
     uint64_t end = x->at + rows;
     ASSERT(rows > 0 && x->seen + rows <= x->live);
-    if (x->gone)
-        end = x->seen + rows == x->live ? x->physical : deletion_vector_select_live(x->gone, x->seen + rows - 1) + 1;
+    if (x->gone) end = x->seen + rows == x->live ? x->physical : deletion_vector_select_live(x->gone, x->seen + rows - 1) + 1;
     if (end - x->at > rows) {
         TRY_NEW(bits, mem_alloc(c->mem, (size_t)bitmap_bytes(end - x->at), err));
         const uint64_t alive = deletion_vector_live_bits(x->gone, x->at, end, bits);
@@ -212,7 +211,7 @@ static bool same_lists(const struct field *new, const struct array_view *a, cons
         }
         return same && same_lists(new->children[0], &a->children[0], have->children[0], &b->children[0], start_a, start_b, total);
     }
-    for (size_t i = 0; new->kind == FIELD_STRUCT && i < new->n_children && same; i++) {
+    for (size_t i = 0; new->kind == FIELD_STRUCT &&i < new->n_children &&same; i++) {
         for (size_t k = 0; k < have->n_children && same; k++) {
             if (have->children[k]->id == new->children[i]->id)
                 same = same_lists(new->children[i], &a->children[i], have->children[k], &b->children[k], first, at, n);

@@ -10,7 +10,7 @@
 #include "dataset/evolve.h"
 #include "dataset/evolve_lookup.h"
 #include "exec/plan.h"
-#include "expr/functions.h"
+#include "expr/expr.h"
 
 struct joining {
     struct evolving *e;
@@ -45,8 +45,8 @@ static pennon_status check_key_types(const struct joining *x, pennon_error *err)
     buf_init(&left, x->e->c->mem, 1 << 20);
     buf_init(&right, x->e->c->mem, 1 << 20);
     if (arrow_schema_equal(have, &x->right.key_type, SCHEMA_EQUAL_NO_NULLABLE)) goto done;
-    TRY(type_name_write(have, &left, err));
-    TRY(type_name_write(&x->right.key_type, &right, err));
+    TRY(expr_type_name(have, &left, err));
+    TRY(expr_type_name(&x->right.key_type, &right, err));
     TRY(buf_terminate(&left, err));
     TRY(buf_terminate(&right, err));
     st = evolve_invalid(err, "Index column type mismatch: expected %.512s, got %.512s", (const char *)right.data,
@@ -153,9 +153,8 @@ static pennon_status check_new_names(const struct joining *x, const char *side, 
     for (int64_t i = 0; i < x->right.values.n_children; i++) {
         const char *name = x->right.values.children[i]->name ? x->right.values.children[i]->name : "";
         if (!schema_find_name(x->e->s->schema, name)) continue;
-        return x->e->o->fragments
-                   ? evolve_invalid(err, "Column %s exists in left side %s and right side dataset", name, side)
-                   : evolve_invalid(err, "Column %s exists in both sides of the %s", name, side);
+        return x->e->o->fragments ? evolve_invalid(err, "Column %s exists in left side %s and right side dataset", name, side)
+                                  : evolve_invalid(err, "Column %s exists in both sides of the %s", name, side);
     }
     if (x->right.values.n_children == 0) return evolve_invalid(err, "no column to add: the right side has none but the key");
     return PENNON_OK;
@@ -232,7 +231,8 @@ static pennon_status check_old_names(const struct joining *x, pennon_error *err)
         if (system_column_of(name) != SYSTEM_NONE)
             return evolve_invalid(err, "Column %s is a reversed metadata column and cannot be updated", name);
         if (!schema_find_name(x->e->s->schema, name)) {
-            (void)evolve_invalid(err, "Column %s in right side %s does not exist in left side %s", name, side_of(x->e), side_of(x->e));
+            (void)evolve_invalid(err, "Column %s in right side %s does not exist in left side %s", name, side_of(x->e),
+                                 side_of(x->e));
             return error_kind(err, "FieldNotFound");
         }
     }
@@ -254,8 +254,8 @@ static pennon_status check_parts(const struct evolving *e, pennon_error *err)
         const struct field *new = e->write->fields[i], *have = schema_find_id(e->s->schema, new->id);
         if (field_has_blob(have)) return error_set(err, PENNON_NOT_SUPPORTED, "updating the blob column '%s'", have->name);
         if (!same_parts(have, new))
-            return error_set(err, PENNON_NOT_SUPPORTED, "updating some parts of '%s', or in another order: give all as the dataset has them",
-                             have->name);
+            return error_set(err, PENNON_NOT_SUPPORTED,
+                             "updating some parts of '%s', or in another order: give all as the dataset has them", have->name);
     }
     return PENNON_OK;
 }
@@ -271,8 +271,8 @@ static pennon_status plan_update(struct joining *x, const char *left_on, pennon_
 }
 
 /* The fragment with its new file; what that has is dead in the others. */
-static pennon_status updated_fragment(const struct evolving *e, const struct evolved *v, struct arena *a, struct fragment_message *out,
-                                      pennon_error *err)
+static pennon_status updated_fragment(const struct evolving *e, const struct evolved *v, struct arena *a,
+                                      struct fragment_message *out, pennon_error *err)
 {
     const struct data_file_message *new = &v->message;
     *out = *v->fragment->message;
@@ -311,7 +311,8 @@ static pennon_status fill_offsets(const struct joining *x, struct transaction *t
         if (!list) return err->code;
         list->values = x->matched[i].offsets;
         list->n_values = x->matched[i].n;
-        op->updated_offsets[op->n_updated_offsets++] = (struct offsets_entry_message){.key = e->list[i].fragment->id, .value = list};
+        op->updated_offsets[op->n_updated_offsets++] =
+            (struct offsets_entry_message){.key = e->list[i].fragment->id, .value = list};
     }
     return PENNON_OK;
 }

@@ -7,7 +7,7 @@
  * Source: spec commits 8.4. */
 #include "dataset/evolve_lookup.h"
 
-#include "expr/evaluate.h"
+#include "expr/expr.h"
 
 #define PART_ROWS ((uint64_t)1 << 16)
 #define PART_BYTES ((uint64_t)16 << 20)
@@ -108,14 +108,14 @@ static const struct lookup_part *part_of(const struct lookup *l, uint64_t row)
 /* The slot of a key: its own, or a free one. */
 static uint64_t find_slot(const struct lookup *l, const struct array_view *v, int64_t row, uint32_t *tag)
 {
-    const uint64_t hash = value_hash(v, row);
+    const uint64_t hash = expr_value_hash(v, row);
     uint64_t at = hash & l->mask;
     *tag = (uint32_t)(hash >> 32);
     for (; l->slots[at] != 0; at = (at + 1) & l->mask) {
         if (l->tags[at] != *tag) continue;
         const uint64_t held = l->slots[at] - 1;
         const struct lookup_part *p = part_of(l, held);
-        if (value_compare(&p->view, (int64_t)(held - p->first), v, row) == 0) break;
+        if (expr_value_equal(&p->view, (int64_t)(held - p->first), v, row)) break;
     }
     return at;
 }
@@ -156,7 +156,8 @@ pennon_status lookup_read(struct lookup *l, const struct call *c, struct ArrowAr
         struct lookup_part *p = &l->parts[l->n_parts++];
         p->first = l->rows;
         l->rows += (uint64_t)batch.length;
-        if (l->rows > LOOKUP_ROWS_MAX) FAIL(PENNON_NOT_SUPPORTED, "a join with more than %u rows on the right side", UINT32_MAX - 1);
+        if (l->rows > LOOKUP_ROWS_MAX)
+            FAIL(PENNON_NOT_SUPPORTED, "a join with more than %u rows on the right side", UINT32_MAX - 1);
         TRY(split_batch(l, c, &batch, p, err));
         array_release(&batch);
     }
@@ -194,16 +195,17 @@ done:
 
 /* Values from several parts on their way into one array. */
 struct gathering {
-    struct ArrowArray *pieces;       /* rows of one part each, then those of `other` */
-    const struct ArrowArray **list;  /* pointers to them */
+    struct ArrowArray *pieces;      /* rows of one part each, then those of `other` */
+    const struct ArrowArray **list; /* pointers to them */
     size_t n;
-    uint64_t *order;                 /* of each row of the result: its place behind one another in the pieces */
-    uint64_t *wanted;                /* rows of the part under way */
+    uint64_t *order;  /* of each row of the result: its place behind one another in the pieces */
+    uint64_t *wanted; /* rows of the part under way */
 };
 
 /* The rows of part `p` that are asked for become a piece. */
-static pennon_status take_piece(const struct lookup *l, const struct call *c, const struct ArrowSchema *schema, const uint32_t *rows,
-                                size_t n, const struct lookup_part *p, struct gathering *g, uint64_t *before, pennon_error *err)
+static pennon_status take_piece(const struct lookup *l, const struct call *c, const struct ArrowSchema *schema,
+                                const uint32_t *rows, size_t n, const struct lookup_part *p, struct gathering *g, uint64_t *before,
+                                pennon_error *err)
 {
     const uint64_t end = p->first + (uint64_t)p->key.length;
     size_t k = 0;

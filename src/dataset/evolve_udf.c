@@ -296,8 +296,8 @@ static bool fits_file(const struct evolving *e, const struct fragment *f, const 
     pennon_error ignored;
     uint64_t rows = 0;
     pennon_error_init(&ignored);
-    char *path = mem_printf(e->c->mem, &ignored, "%s/%.*s", e->folder, (int)min_u64(file->path.size, 256),
-                            (const char *)file->path.data);
+    char *path =
+        mem_printf(e->c->mem, &ignored, "%s/%.*s", e->folder, (int)min_u64(file->path.size, 256), (const char *)file->path.data);
     bool fits = path && file_reader_open(e->c, e->store, path, file->file_size_bytes, &r, &ignored) == PENNON_OK;
     if (fits) fits = fragment_physical_rows(e->c, e->s, f, file_cache_length, e->files, &rows, &ignored) == PENNON_OK;
     if (fits) fits = file_reader_rows(r) == rows && file_reader_version(r) == e->s->storage_version;

@@ -71,7 +71,8 @@ static pennon_status delete_rows(struct call *c, struct snapshot *s, struct file
     struct transaction *t = NULL;
     struct row_removal rows = {0};
     TRY(mutation_check(s, err));
-    if (!snapshot_find_fragment(s, fragment)) FAIL(PENNON_NOT_FOUND, "fragment %" PRIu64 ": the dataset has none of that id", fragment);
+    if (!snapshot_find_fragment(s, fragment))
+        FAIL(PENNON_NOT_FOUND, "fragment %" PRIu64 ": the dataset has none of that id", fragment);
     TRY(transaction_new(c->mem, OPERATION_DELETE, s->version, &t, err));
     row_removal_begin(&rows, c, s, &t->arena, file_cache_length, files);
     TRY(find_rows(c, s, files, fragment, where, &rows, err));

@@ -503,3 +503,5 @@ done:
     if (made.release != NULL) array_release(&made);
     return st;
 }
+
+bool expr_cast_possible(const struct ArrowSchema *from, const struct ArrowSchema *to) { return cast_possible(from, to); }

@@ -189,8 +189,9 @@ struct field_alteration {
     const struct field *field; /* of the schema that is altered */
     const char *rename;        /* NULL = keeps its name */
     bool sets_nullable, nullable;
-    const struct field *type; /* NULL = keeps its type; else a field of a schema from Arrow, whose name and nullability do not count */
-    int32_t id;               /* out: of the altered field */
+    const struct field
+        *type;  /* NULL = keeps its type; else a field of a schema from Arrow, whose name and nullability do not count */
+    int32_t id; /* out: of the altered field */
 };
 /* New ids in the order of the list, from `next`. INVALID_ARGUMENT: a field that is altered twice or below one that is cast, names that repeat or that
  * no column may have. */

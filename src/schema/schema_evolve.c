@@ -108,8 +108,7 @@ static pennon_status merge_metadata(struct schema *to, const struct schema *tabl
     struct field_pair *pairs = NULL;
     const size_t n = table->n_metadata + added->n_metadata;
     TRY_NEW(pairs, mem_calloc(to->mem, n + 1, sizeof *pairs, err));
-    for (size_t i = 0; i < n; i++)
-        pairs[i] = i < table->n_metadata ? table->metadata[i] : added->metadata[i - table->n_metadata];
+    for (size_t i = 0; i < n; i++) pairs[i] = i < table->n_metadata ? table->metadata[i] : added->metadata[i - table->n_metadata];
     TRY(pairs_copy(&to->arena, pairs, n, &to->metadata, &to->n_metadata, err));
 done:
     mem_free(to->mem, pairs);
@@ -166,8 +165,9 @@ static pennon_status exclude_field(const struct excluding *x, const struct field
         return *out != NULL ? PENNON_OK : err->code;
     }
     if (f->kind != FIELD_STRUCT && f->kind != FIELD_LIST && f->kind != FIELD_FSL_STRUCT)
-        return error_set(err, PENNON_NOT_SUPPORTED, "dropping a part of '%.128s', of type %.64s: it is kept as one column; drop all of it",
-                         f->name, f->logical_type);
+        return error_set(err, PENNON_NOT_SUPPORTED,
+                         "dropping a part of '%.128s', of type %.64s: it is kept as one column; drop all of it", f->name,
+                         f->logical_type);
     struct field *copy = field_copy_flat(x->to, f, f->n_children, err);
     if (copy == NULL) return err->code;
     copy->n_children = 0;
@@ -223,7 +223,8 @@ static void number(struct field *f, int32_t *next)
     }
 }
 
-static struct field *cast_field(const struct altering *x, const struct field *f, const struct field_alteration *a, pennon_error *err)
+static struct field *cast_field(const struct altering *x, const struct field *f, const struct field_alteration *a,
+                                pennon_error *err)
 {
     struct field *copy = field_copy(x->to, a->type, err);
     int32_t id = a->id;
@@ -264,15 +265,16 @@ static pennon_status check_alterations(const struct field_alteration *list, size
     for (size_t i = 0; i < n; i++) {
         const struct field *f = list[i].field;
         if (f->parent == NULL && list[i].rename != NULL) TRY_RETURN(schema_check_top_name(list[i].rename, err));
-        if (list[i].rename != NULL && (list[i].rename[0] == '\0' || !utf8_valid((const uint8_t *)list[i].rename, strlen(list[i].rename))))
+        if (list[i].rename != NULL &&
+            (list[i].rename[0] == '\0' || !utf8_valid((const uint8_t *)list[i].rename, strlen(list[i].rename))))
             return error_set(err, PENNON_INVALID_ARGUMENT, "column '%.128s' cannot get a name that is empty or no UTF-8", f->name);
         for (size_t k = 0; k < n; k++) {
             if (k < i && list[k].field == f)
                 return error_set(err, PENNON_INVALID_ARGUMENT, "column '%.128s' is altered twice", f->name);
             for (const struct field *up = f->parent; up != NULL && list[k].type != NULL; up = up->parent) {
                 if (up == list[k].field)
-                    return error_set(err, PENNON_INVALID_ARGUMENT, "'%.128s' is a part of '%.128s', which gets another type", f->name,
-                                     up->name);
+                    return error_set(err, PENNON_INVALID_ARGUMENT, "'%.128s' is a part of '%.128s', which gets another type",
+                                     f->name, up->name);
             }
         }
     }
@@ -287,7 +289,8 @@ static pennon_status check_unique(const struct schema *s, struct field *const *f
     for (size_t i = 0; i < n; i++) names[i] = fields[i]->name;
     sort_names(names, n);
     for (size_t i = 1; i < n; i++) {
-        if (strcmp(names[i], names[i - 1]) == 0) FAIL(PENNON_INVALID_ARGUMENT, "Duplicate field name \"%.256s\" in schema", names[i]);
+        if (strcmp(names[i], names[i - 1]) == 0)
+            FAIL(PENNON_INVALID_ARGUMENT, "Duplicate field name \"%.256s\" in schema", names[i]);
     }
     for (size_t i = 0; i < n; i++) TRY(check_unique(s, fields[i]->children, fields[i]->n_children, err));
 done:

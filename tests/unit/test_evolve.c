@@ -83,7 +83,7 @@ static void test_dataset_evolve__nulls(void **state)
     assert_int_equal(evolve_files(w), files);
     assert_int_equal(evolve_count(w, w->ds, "n IS NULL AND a IS NULL AND v IS NULL"), rows);
     /* A name that is there; one that differs in case is another column. */
-    scan_fails(w, pennon_dataset_add_columns_null(w->ds, &schema, &o, NULL, &w->err), PENNON_INVALID_ARGUMENT, 
+    scan_fails(w, pennon_dataset_add_columns_null(w->ds, &schema, &o, NULL, &w->err), PENNON_INVALID_ARGUMENT,
                "Column item is a struct col, add sub column is not supported in Lance file version 2.1");
     arrow_schema_release(&schema);
     evolve_schema(w, "struct<ID: int64 not null>", &schema);
@@ -143,7 +143,8 @@ static void test_dataset_evolve__many(void **state)
 static void test_dataset_evolve__parts(void **state)
 {
     struct scan_world *w = *state;
-    static const char rows[] = "{\"s\":{\"x\":1},\"l\":[{\"p\":1},{\"p\":2}]}\n{\"s\":null,\"l\":[]}\n{\"s\":{\"x\":3},\"l\":null}\n";
+    static const char rows[] =
+        "{\"s\":{\"x\":1},\"l\":[{\"p\":1},{\"p\":2}]}\n{\"s\":null,\"l\":[]}\n{\"s\":{\"x\":3},\"l\":null}\n";
     static const char types[] = "s=struct<x: int32>,l=list<item: struct<p: int64>>";
     struct ArrowSchema schema;
     pennon_evolution_options o = evolve_options(w);
@@ -156,7 +157,8 @@ static void test_dataset_evolve__parts(void **state)
     scan_ok(w, pennon_dataset_add_columns_null(ds, &schema, &o, NULL, &w->err));
     assert_int_equal(evolve_field(ds, "s.z"), 5);
     assert_int_equal(evolve_field(ds, "l.item.q"), 6);
-    scan_fails(w, pennon_dataset_add_columns_null(ds, &schema, &o, NULL, &w->err), PENNON_INVALID_ARGUMENT, "Column z already exists");
+    scan_fails(w, pennon_dataset_add_columns_null(ds, &schema, &o, NULL, &w->err), PENNON_INVALID_ARGUMENT,
+               "Column z already exists");
     arrow_schema_release(&schema);
     /* The same with values. */
     static const struct {
@@ -324,7 +326,9 @@ static void test_dataset_evolve__cast_part(void **state)
 {
     struct scan_world *w = *state;
     pennon_dataset *ds = evolve_make(w, "memory://scan/cast", "2.2", "s=struct<x: int32, y: struct<z: float>>",
-                                     "{\"s\":{\"x\":1,\"y\":{\"z\":1.5}}}\n{\"s\":null}\n{\"s\":{\"x\":null,\"y\":null}}\n{\"s\":{\"x\":4,\"y\":{\"z\":null}}}\n", 3);
+                                     "{\"s\":{\"x\":1,\"y\":{\"z\":1.5}}}\n{\"s\":null}\n{\"s\":{\"x\":null,\"y\":null}}\n{\"s\":{"
+                                     "\"x\":4,\"y\":{\"z\":null}}}\n",
+                                     3);
     const int32_t y = evolve_field(ds, "s.y");
     scan_ok(w, evolve_try_alter(w, ds, "s.x", NULL, 0, "int64", NULL));
     scan_ok(w, evolve_try_alter(w, ds, "s.y.z", "w", 0, "double", NULL));
@@ -376,7 +380,8 @@ static void test_dataset_evolve__refused(void **state)
     const pennon_ids one = {1, &fragment};
     pennon_transaction *t;
     scan_fails(w, evolve_try_sql(w, w->ds, "m", "id", NULL), PENNON_INVALID_ARGUMENT, "Column m already exists in the dataset");
-    scan_fails(w, evolve_try_sql(w, w->ds, "m", "'a'", NULL), PENNON_INVALID_ARGUMENT, "Type conflicts between m(Int64) and m(Utf8)");
+    scan_fails(w, evolve_try_sql(w, w->ds, "m", "'a'", NULL), PENNON_INVALID_ARGUMENT,
+               "Type conflicts between m(Int64) and m(Utf8)");
     scan_fails(w, evolve_try_sql(w, w->ds, "_rowid", "id", NULL), PENNON_INVALID_ARGUMENT, "reserved");
     scan_fails(w, evolve_try_sql(w, w->ds, "a.b", "id", NULL), PENNON_INVALID_ARGUMENT, "dot");
     scan_fails(w, evolve_try_sql(w, w->ds, "", "id", NULL), PENNON_INVALID_ARGUMENT, "name");
@@ -391,7 +396,8 @@ static void test_dataset_evolve__refused(void **state)
     fragment = 99;
     scan_fails(w, pennon_dataset_add_columns_sql(w->ds, 1, names, values, &o, NULL, &w->err), PENNON_NOT_FOUND, "fragment 99");
     fragment = 1;
-    scan_fails(w, pennon_dataset_drop_columns(w->ds, 1, &scan_columns[1], &o, NULL, &w->err), PENNON_INVALID_ARGUMENT, "not for some");
+    scan_fails(w, pennon_dataset_drop_columns(w->ds, 1, &scan_columns[1], &o, NULL, &w->err), PENNON_INVALID_ARGUMENT,
+               "not for some");
     assert_int_equal(evolve_files(w), files);
     assert_int_equal(pennon_dataset_version(w->ds), version);
 }
@@ -597,9 +603,10 @@ static void run_blobs(struct scan_world *w, const char *version, const char *typ
         struct ArrowArrayStream data;
         evolve_schema(w, types, &schema);
         if (v2) {
-            scan_ok(w, arrow_metadata_set(schema.children[0], bytes_str("ARROW:extension:name"), bytes_str("lance.blob.v2"), &w->err));
-            scan_ok(w, arrow_metadata_set(schema.children[0], bytes_str("lance-encoding:blob-dedicated-size-threshold"), bytes_str("100"),
-                                          &w->err));
+            scan_ok(w,
+                    arrow_metadata_set(schema.children[0], bytes_str("ARROW:extension:name"), bytes_str("lance.blob.v2"), &w->err));
+            scan_ok(w, arrow_metadata_set(schema.children[0], bytes_str("lance-encoding:blob-dedicated-size-threshold"),
+                                          bytes_str("100"), &w->err));
         } else {
             scan_ok(w, arrow_metadata_set(schema.children[0], bytes_str("lance-encoding:blob"), bytes_str("true"), &w->err));
         }
@@ -626,7 +633,8 @@ static void run_blobs(struct scan_world *w, const char *version, const char *typ
         }
         dataset_get(ds, &s, NULL);
         scan_ok(w, call_begin(&c, &w->call, &w->err));
-        scan_ok(w, store_list(&c, s->at.store, v2 ? "scan/blobs2/data" : "scan/blobs1/data", true, evolve_count_file, &files, &w->err));
+        scan_ok(
+            w, store_list(&c, s->at.store, v2 ? "scan/blobs2/data" : "scan/blobs1/data", true, evolve_count_file, &files, &w->err));
         assert_int_equal(files, rows == 2 ? 2 : 4 + sidecars);
         call_end(&c);
         snapshot_release(s);

@@ -53,7 +53,8 @@ static void test_dataset_join__keys(void **state)
     assert_int_equal(evolve_count(w, w->ds, "v = _rowid * 2"), rows);
     make_right(w, "struct<a: uint64, v2: int64>", INT64_C(1) << 32, 1, 6000, 1, &right);
     scan_ok(w, join(w, &right, "_rowaddr", "a"));
-    assert_int_equal(evolve_count(w, w->ds, "v2 = _rowaddr"), evolve_count(w, w->ds, "_rowaddr >= 4294967296 AND _rowaddr < 8589934592"));
+    assert_int_equal(evolve_count(w, w->ds, "v2 = _rowaddr"),
+                     evolve_count(w, w->ds, "_rowaddr >= 4294967296 AND _rowaddr < 8589934592"));
     const char *lines = "{\"k\":null,\"x\":1}\n{\"k\":\"a\",\"x\":2}\n{\"k\":\"a\",\"x\":3}\n{\"k\":null,\"x\":4}\n";
     pennon_dataset *ds =
         evolve_make(w, "memory://scan/join", "2.1", "t=string", "{\"t\":\"a\"}\n{\"t\":null}\n{\"t\":\"b\"}\n{\"t\":\"a\"}\n", 2);
@@ -146,7 +147,8 @@ static void test_dataset_join__update_refused(void **state)
     }
     const char *lines = "{\"id\":1,\"st\":{\"x\":1}}\n";
     evolve_lines(w, &lines, "id=int64,st=struct<x: int64>", &right);
-    scan_fails(w, pennon_dataset_update_columns(w->ds, &right, "id", NULL, &o, NULL, &w->err), PENNON_NOT_SUPPORTED, "parts of 'st'");
+    scan_fails(w, pennon_dataset_update_columns(w->ds, &right, "id", NULL, &o, NULL, &w->err), PENNON_NOT_SUPPORTED,
+               "parts of 'st'");
 }
 
 /* With any budget the call works, or fails and leaves nothing behind. */

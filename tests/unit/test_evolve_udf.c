@@ -190,7 +190,8 @@ static void test_dataset_udf__faults(void **state)
         assert_int_equal(f.calls, at + 1);
     }
     const pennon_evolution_options o = evolve_options(w);
-    scan_fails(w, pennon_dataset_add_columns_udf(w->ds, &f.declared, NULL, &o, NULL, &w->err), PENNON_INVALID_ARGUMENT, "no function");
+    scan_fails(w, pennon_dataset_add_columns_udf(w->ds, &f.declared, NULL, &o, NULL, &w->err), PENNON_INVALID_ARGUMENT,
+               "no function");
     assert_int_equal(evolve_files(w), files);
     assert_int_equal(pennon_dataset_version(w->ds), version);
     end(&f);

@@ -7,12 +7,9 @@
 
 #define EVOLUTION(member) offsetof(pennon_evolution_options, member)
 static const struct py_option evolution_table[] = {
-    {"batch_rows", PY_OPTION_U64, EVOLUTION(batch_rows)},
-    {"properties", PY_OPTION_PAIRS, EVOLUTION(properties)},
-    {"max_retries", PY_OPTION_U32, EVOLUTION(max_retries)},
-    {"skip_auto_cleanup", PY_OPTION_BOOL, EVOLUTION(skip_auto_cleanup)},
-    {"fragments", PY_OPTION_IDS, EVOLUTION(fragments)},
-    {NULL, 0, 0},
+    {"batch_rows", PY_OPTION_U64, EVOLUTION(batch_rows)},   {"properties", PY_OPTION_PAIRS, EVOLUTION(properties)},
+    {"max_retries", PY_OPTION_U32, EVOLUTION(max_retries)}, {"skip_auto_cleanup", PY_OPTION_BOOL, EVOLUTION(skip_auto_cleanup)},
+    {"fragments", PY_OPTION_IDS, EVOLUTION(fragments)},     {NULL, 0, 0},
 };
 
 /* One call. With fragments nothing is committed, and the transaction is the result. */
@@ -130,11 +127,11 @@ PyObject *py_dataset_add_data(PyObject *self, PyObject *args)
 
 struct function {
     struct change *change;
-    PyObject *map;        /* batch -> batch */
-    PyObject *checkpoint; /* with the methods get_batch, put_batch, get_fragment, put_fragment; or NULL */
-    PyObject *kept;       /* what a text of the checkpoint belongs to */
+    PyObject *map;                  /* batch -> batch */
+    PyObject *checkpoint;           /* with the methods get_batch, put_batch, get_fragment, put_fragment; or NULL */
+    PyObject *kept;                 /* what a text of the checkpoint belongs to */
     PyObject *type, *value, *trace; /* what was raised */
-    char *message;        /* its text */
+    char *message;                  /* its text */
 };
 
 /* In a callback: with the GIL until callback_end. */
@@ -198,8 +195,7 @@ static pennon_status kept_batch(void *ctx, uint64_t fragment, uint64_t batch, st
 {
     struct function *f = ctx;
     callback_begin(f);
-    PyObject *made =
-        PyObject_CallMethod(f->checkpoint, "get_batch", "KK", (unsigned long long)fragment, (unsigned long long)batch);
+    PyObject *made = PyObject_CallMethod(f->checkpoint, "get_batch", "KK", (unsigned long long)fragment, (unsigned long long)batch);
     const bool good = made != NULL && (made == Py_None || py_batch_import(made, out) == 0);
     Py_XDECREF(made);
     return callback_end(f, good, message);
@@ -325,8 +321,7 @@ PyObject *py_dataset_drop_columns(PyObject *self, PyObject *args)
         goto done;
     }
     py_call_enter(&c.call);
-    const pennon_status status =
-        pennon_dataset_drop_columns(c.ds, (size_t)PyTuple_Size(columns), names, &c.options, NULL, &c.err);
+    const pennon_status status = pennon_dataset_drop_columns(c.ds, (size_t)PyTuple_Size(columns), names, &c.options, NULL, &c.err);
     result = change_end(&c, status, PY_RAISES_KIND);
 done:
     PyMem_Free(names);
@@ -388,7 +383,8 @@ static PyObject *join(join_fn fn, PyObject *self, PyObject *args)
     const char *left, *right;
     struct ArrowArrayStream stream = {0};
     struct change c;
-    if (!PyArg_ParseTuple(args, "OssO|O", &data, &left, &right, &from, &progress) || py_stream_import(data, &stream) < 0) return NULL;
+    if (!PyArg_ParseTuple(args, "OssO|O", &data, &left, &right, &from, &progress) || py_stream_import(data, &stream) < 0)
+        return NULL;
     if (change_begin(&c, self, from, progress) < 0) {
         py_options_free(&c.memory);
         stream.release(&stream);
@@ -415,8 +411,7 @@ PyObject *py_dataset_fragment_delete(PyObject *self, PyObject *args)
     pennon_error_init(&err);
     if (!PyArg_ParseTuple(args, "Ks", &fragment, &where) || py_call_init(state, &call) < 0) return NULL;
     py_call_enter(&call);
-    const pennon_status status =
-        pennon_fragment_delete(((struct py_dataset *)self)->ds, fragment, where, &call.options, &t, &err);
+    const pennon_status status = pennon_fragment_delete(((struct py_dataset *)self)->ds, fragment, where, &call.options, &t, &err);
     py_call_leave(state, &call);
     return status == PENNON_OK ? py_transaction_new(state, t) : py_raise(state, &err, PY_RAISES_OS);
 }
