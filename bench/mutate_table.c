@@ -3,6 +3,9 @@
  *
  * Usage: mutate_table DURABILITY delete TABLE WHERE
  *        mutate_table DURABILITY update TABLE COLUMN=SQL WHERE
+ *        mutate_table DURABILITY add TABLE COLUMN=SQL
+ *        mutate_table DURABILITY vectors TABLE ROWS      a column of 128 floats, from a stream
+ *        mutate_table DURABILITY cast TABLE COLUMN TYPE
  * DURABILITY: full, or none as official has it. MUTATE_BUDGET in the environment: the budget of the call in bytes.
  * Prints a line: seconds from opening to the end of the commit, rows, bytes read, bytes written, peak memory of the work in bytes, and calls for memory
  * (0 without count_allocations in front). */
@@ -81,11 +84,107 @@ static uint64_t run_update(pennon_dataset *ds, const pennon_call *call, char **a
     return result.rows_updated;
 }
 
+static pennon_evolution_options evolution_of(const pennon_call *call)
+{
+    pennon_evolution_options o;
+    pennon_evolution_options_init(&o);
+    o.call = call;
+    return o;
+}
+
+static uint64_t run_add(pennon_dataset *ds, const pennon_call *call, char **args)
+{
+    pennon_error err;
+    pennon_evolution_result result = {.struct_size = sizeof result};
+    const pennon_evolution_options o = evolution_of(call);
+    char *equals = strchr(args[0], '=');
+    if (!equals) exit(2);
+    *equals = '\0';
+    const char *name = args[0], *sql = equals + 1;
+    check(pennon_dataset_add_columns_sql(ds, 1, &name, &sql, &o, &result, &err), &err);
+    return result.rows_written;
+}
+
+static uint64_t run_cast(pennon_dataset *ds, const pennon_call *call, char **args)
+{
+    pennon_error err;
+    pennon_evolution_result result = {.struct_size = sizeof result};
+    const pennon_evolution_options o = evolution_of(call);
+    struct ArrowSchema type;
+    check(pennon_type_from_text(args[1], "", &type, &err), &err);
+    const pennon_alteration change = {.path = args[0], .data_type = &type};
+    check(pennon_dataset_alter_columns(ds, 1, &change, &o, &result, &err), &err);
+    type.release(&type);
+    return result.rows_written;
+}
+
+/* ---- a stream of vectors: all batches show the same numbers ---- */
+
+#define DIMENSION 128
+#define VECTOR_BATCH 8192
+
+static float vector_values[VECTOR_BATCH * DIMENSION];
+
+static void keep_schema(struct ArrowSchema *s) { s->release = NULL; }
+static void keep_array(struct ArrowArray *a) { a->release = NULL; }
+
+static int vector_schema(struct ArrowArrayStream *s, struct ArrowSchema *out)
+{
+    static struct ArrowSchema item = {.format = "f", .name = "item", .flags = ARROW_FLAG_NULLABLE, .release = keep_schema};
+    static struct ArrowSchema *items[] = {&item};
+    static struct ArrowSchema column = {.format = "+w:128",
+                                        .name = "vectors",
+                                        .flags = ARROW_FLAG_NULLABLE,
+                                        .n_children = 1,
+                                        .children = items,
+                                        .release = keep_schema};
+    static struct ArrowSchema *columns[] = {&column};
+    (void)s;
+    *out = (struct ArrowSchema){.format = "+s", .name = "", .n_children = 1, .children = columns, .release = keep_schema};
+    return 0;
+}
+
+static int vector_next(struct ArrowArrayStream *s, struct ArrowArray *out)
+{
+    static const void *values[] = {NULL, vector_values}, *none[] = {NULL};
+    static struct ArrowArray parts[2], *children[2] = {&parts[0], &parts[1]};
+    uint64_t *left = s->private_data;
+    const int64_t n = (int64_t)(*left < VECTOR_BATCH ? *left : VECTOR_BATCH);
+    out->release = NULL;
+    if (n == 0) return 0;
+    *left -= (uint64_t)n;
+    parts[1] = (struct ArrowArray){.length = n * DIMENSION, .n_buffers = 2, .buffers = values, .release = keep_array};
+    parts[0] = (struct ArrowArray){
+        .length = n, .n_buffers = 1, .buffers = none, .n_children = 1, .children = &children[1], .release = keep_array};
+    *out = (struct ArrowArray){
+        .length = n, .n_buffers = 1, .buffers = none, .n_children = 1, .children = &children[0], .release = keep_array};
+    return 0;
+}
+
+static const char *vector_error(struct ArrowArrayStream *s) { return s ? NULL : ""; }
+static void vector_release(struct ArrowArrayStream *s) { s->release = NULL; }
+
+static uint64_t run_vectors(pennon_dataset *ds, const pennon_call *call, char **args)
+{
+    pennon_error err;
+    uint64_t left = strtoull(args[0], NULL, 10), seed = 7;
+    pennon_evolution_result result = {.struct_size = sizeof result};
+    const pennon_evolution_options o = evolution_of(call);
+    struct ArrowArrayStream rows = {vector_schema, vector_next, vector_error, vector_release, &left};
+    for (size_t i = 0; i < VECTOR_BATCH * DIMENSION; i++) {
+        seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407u;
+        vector_values[i] = (float)(seed >> 40) / (float)(1 << 24);
+    }
+    check(pennon_dataset_add_columns_stream(ds, &rows, &o, &result, &err), &err);
+    return result.rows_written;
+}
+
 static const struct {
     const char *name;
     int n_args;
     uint64_t (*run)(pennon_dataset *ds, const pennon_call *call, char **args); /* the rows that the verb tells */
-} works[] = {{"delete", 1, run_delete}, {"update", 2, run_update}};
+} works[] = {
+    {"delete", 1, run_delete}, {"update", 2, run_update}, {"add", 1, run_add}, {"vectors", 1, run_vectors}, {"cast", 2, run_cast}};
 
 int main(int argc, char **argv)
 {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # Licensed under the Apache License, Version 2.0; see LICENSE.
-"""Pennon and official Lance on changes of a table: deletes, updates.
+"""Pennon and official Lance on changes of a table: deletes, updates, columns that are added or get another type.
 
 Official writes the table: numbers, texts, dates and vectors of 32 floats, in fragments of a quarter million rows. Each round is a process of its own on a fresh copy of
 the table, the two sides in turn; the figure is the median of ROUNDS processes, from opening to the end of the commit, and both sides must tell the
@@ -27,7 +27,9 @@ VECTOR = 32
 WORKS = [("delete 0.01 %", "delete", ["v < 100"]), ("delete 1 %", "delete", ["v < 10000"]), ("delete 50 %", "delete", ["v < 500000"]),
          ("delete by text", "delete", ["k = 'river'"]),
          ("update 1 %", "update", ["v=v + 1", "v < 10000"]), ("update 50 %", "update", ["f=f * 2", "v < 500000"]),
-         ("update all", "update", ["k='fox'", "true"])]
+         ("update all", "update", ["k='fox'", "true"]),
+         ("add v + 1", "add", ["w=v + 1"]), ("add a text", "add", ["w=concat(k, '!')"]), ("add 128 floats", "vectors", ["ROWS"]),
+         ("int64 to int32", "cast", ["id", "int32"]), ("vectors to double", "cast", ["vec", "fixed_size_list<item: double>[32]"])]
 
 
 def make_table(folder, rows):
@@ -43,6 +45,23 @@ def make_table(folder, rows):
     return table
 
 
+def official_columns(dataset, work, args):
+    import pyarrow as pa
+    if work == "add":
+        dataset.add_columns(dict([args[0].split("=", 1)]))
+    elif work == "cast":
+        types = {"int32": pa.int32(), "fixed_size_list<item: double>[32]": pa.list_(pa.float64(), VECTOR)}
+        dataset.alter_columns({"path": args[0], "data_type": types[args[1]]})
+    else:
+        import numpy as np
+        values = pa.FixedSizeListArray.from_arrays(pa.array(np.random.default_rng(7).random(8192 * 128, dtype="float32")), 128)
+        schema = pa.schema([pa.field("vectors", values.type)])
+        rows = int(args[0])
+        batches = (pa.record_batch([values.slice(0, min(8192, rows - at))], schema) for at in range(0, rows, 8192))
+        dataset.add_columns(pa.RecordBatchReader.from_batches(schema, batches))
+    return dataset.count_rows()
+
+
 def official(work, table, args):
     """What bench/mutate_table.c does, with pylance."""
     import lance
@@ -50,7 +69,9 @@ def official(work, table, args):
     read, written = beside_official.bytes_read(), beside_official.bytes_written()
     start = time.perf_counter()
     dataset = lance.dataset(table)
-    if work == "delete":
+    if work in ("add", "vectors", "cast"):
+        rows = official_columns(dataset, work, args)
+    elif work == "delete":
         rows = dataset.delete(args[0])["num_deleted_rows"]
     else:
         column, value = args[0].split("=", 1)
@@ -109,7 +130,7 @@ def main():
     table = make_table(args.folder, args.rows)
     for name, work, extra in WORKS:
         if args.only is None or work in args.only:
-            compare(args, commands, counter, name, work, table, extra)
+            compare(args, commands, counter, name, work, table, [str(args.rows) if part == "ROWS" else part for part in extra])
     shutil.rmtree(table)
 
 

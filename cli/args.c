@@ -107,6 +107,13 @@ static const struct option_spec specs[OPT_COUNT] = {
     [OPT_FROM] = {"from", "N", OPTION_TEXT, "the version from which on (it is not part of the changes), or a time"},
     [OPT_TO] = {"to", "N", OPTION_TEXT, "the last version of the changes, or a time (default: the version that is opened)"},
     [OPT_KIND] = {"kind", "KIND", OPTION_TEXT, "inserted, updated, upserted, deleted, or counts (default)"},
+    [OPT_TYPE] = {"type", "T", OPTION_TEXT, "a type as it is printed by schema: int64, list<item: float>, timestamp[us, tz=UTC]"},
+    [OPT_NULLS] = {"nulls", "NAME TYPE", OPTION_REPEATED, "a column of nulls; may be given again and again"},
+    [OPT_VALUES] = {"values", "FILE", OPTION_TEXT, "the columns of a file, whose rows are those of the table in their order"},
+    [OPT_RENAME] = {"rename", "NAME", OPTION_TEXT, "the new name of the column; of a part of a struct the last part of its path"},
+    [OPT_NULLABLE] = {"nullable", "BOOL", OPTION_TEXT, "may it be null? true or false"},
+    [OPT_ON] = {"on", "COLUMN", OPTION_TEXT, "the key: a column of the table, _rowid or _rowaddr"},
+    [OPT_RIGHT_ON] = {"right-on", "COLUMN", OPTION_TEXT, "the key in the input, where it has another name there"},
     [OPT_SEED] = {"seed", "N", OPTION_NUMBER, "the same seed takes the same sample (default: a new one each time)"},
 };
 

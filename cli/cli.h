@@ -10,6 +10,7 @@
 #include "pennon/blob.h"
 #include "pennon/dataset.h"
 #include "pennon/delta.h"
+#include "pennon/evolution.h"
 #include "pennon/file.h"
 #include "pennon/ingest.h"
 #include "pennon/mutation.h"
@@ -106,6 +107,13 @@ enum option_id {
     OPT_FROM,
     OPT_TO,
     OPT_KIND,
+    OPT_TYPE,
+    OPT_NULLS,
+    OPT_VALUES,
+    OPT_RENAME,
+    OPT_NULLABLE,
+    OPT_ON,
+    OPT_RIGHT_ON,
     OPT_COUNT
 };
 
@@ -177,6 +185,8 @@ int blob_form(const struct args *a, int32_t *out);
 int pick_format(const struct args *a, const char **format);
 /* "2026-01-31", "2026-01-31T12:00:00Z": nanoseconds since 1970; false = no such time. */
 bool time_option(const char *text, int64_t *out);
+/* The operands from the second on as one stream, by the options of inputs (--types, --input-format, …). An error is printed. */
+int open_input_files(const struct args *a, const pennon_call *call, struct ArrowArrayStream *out);
 /* --mode; another word is a usage error. Without the option *out stays. */
 int write_mode(const struct args *a, int32_t *out);
 
@@ -208,6 +218,7 @@ void progress_hide(void);
 extern const struct command command_info, command_schema, command_versions, command_fragments, command_count, command_scan,
     command_take, command_write, command_export, command_inspect, command_verify, command_cleanup, command_log, command_tag,
     command_branch, command_clone, command_commit, command_transaction, command_restore, command_config, command_delete,
-    command_update, command_blob, command_delta;
+    command_update, command_blob, command_delta, command_add_column, command_drop_column, command_alter_column,
+    command_join_columns;
 
 #endif

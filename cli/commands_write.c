@@ -199,6 +199,17 @@ static int open_inputs(const struct args *a, const struct input_options *o, stru
     return EXIT_OK;
 }
 
+int open_input_files(const struct args *a, const pennon_call *call, struct ArrowArrayStream *out)
+{
+    static struct input_options in; /* the stream reads it until it ends */
+    pennon_error err;
+    pennon_error_init(&err);
+    int code = input_options(a, call, &in);
+    if (code == EXIT_OK) code = open_inputs(a, &in, out, &err);
+    pennon_error_clear(&err);
+    return code;
+}
+
 /* Types told from the values of one file need not be those of the table. */
 static int fail_write(const struct args *a, const pennon_error *err)
 {

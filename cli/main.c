@@ -10,10 +10,11 @@
 #include "cli.h"
 
 static const struct command *const commands[] = {
-    &command_info,    &command_schema, &command_versions, &command_fragments, &command_count,  &command_scan,
-    &command_take,    &command_write,  &command_export,   &command_inspect,   &command_verify, &command_cleanup,
-    &command_log,     &command_tag,    &command_branch,   &command_clone,     &command_commit, &command_transaction,
-    &command_restore, &command_config, &command_delete,   &command_update,    &command_blob,   &command_delta};
+    &command_info,       &command_schema,      &command_versions,     &command_fragments,   &command_count,  &command_scan,
+    &command_take,       &command_write,       &command_export,       &command_inspect,     &command_verify, &command_cleanup,
+    &command_log,        &command_tag,         &command_branch,       &command_clone,       &command_commit, &command_transaction,
+    &command_restore,    &command_config,      &command_delete,       &command_update,      &command_blob,   &command_delta,
+    &command_add_column, &command_drop_column, &command_alter_column, &command_join_columns};
 #define N_COMMANDS (sizeof commands / sizeof commands[0])
 
 /* ---- errors ---- */
@@ -227,7 +228,7 @@ int open_uri(const struct args *a, const pennon_call *call, const char *uri, pen
 static void print_overview(FILE *f)
 {
     fprintf(f, "pennon COMMAND [OPTIONS] …    the Lance lakehouse format\n\nCommands\n");
-    for (size_t i = 0; i < N_COMMANDS; i++) fprintf(f, "  %-11s %s\n", commands[i]->name, commands[i]->summary);
+    for (size_t i = 0; i < N_COMMANDS; i++) fprintf(f, "  %-12s %s\n", commands[i]->name, commands[i]->summary);
     fprintf(
         f,
         "\n  pennon COMMAND --help explains a command; pennon --version prints the version.\n"

@@ -94,6 +94,10 @@ PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_schema_json(pennon_dat
 
 /* The type of a field as text ("timestamp[us, tz=UTC]", "list<item: int32>"); NULL without memory. Free with pennon_string_free. */
 PENNON_EXPORT char *pennon_type_text(const struct ArrowSchema *schema);
+/* The other way: `out` gets a field of the type that the text names, as it is printed, with the name `name`; nullable, returned to the caller, who
+ * releases it. INVALID_ARGUMENT tells the place in the text. */
+PENNON_EXPORT PENNON_CHECKED pennon_status pennon_type_from_text(const char *text, const char *name, struct ArrowSchema *out,
+                                                                 pennon_error *err);
 
 /* Rows that are not deleted. */
 PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_count_rows(pennon_dataset *ds, const pennon_call *call, uint64_t *rows,

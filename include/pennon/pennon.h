@@ -13,6 +13,7 @@
  *     maintenance.h cleanup of old versions
  *     refs.h       tags, branches, clones
  *     mutation.h   delete and update rows
+ *     evolution.h  add, drop, alter columns
  *     transaction.h transactions, commit, restore, config and metadata, base paths
  *     delta.h      what changed between two versions
  *     ingest.h     CSV, JSON lines and IPC in and out
@@ -28,6 +29,7 @@
 #include "pennon/blob.h"
 #include "pennon/dataset.h"
 #include "pennon/delta.h"
+#include "pennon/evolution.h"
 #include "pennon/file.h"
 #include "pennon/ingest.h"
 #include "pennon/maintenance.h"

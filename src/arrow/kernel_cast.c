@@ -221,7 +221,7 @@ static pennon_status store_list_rows(const struct cast *c, const struct array_vi
             int64_t start = 0;
             int64_t n = 0;
             array_view_list(plain, i, &start, &n);
-            if (n != c->to.fixed_size) return unfit(c, i, err);
+            if (n != c->to.fixed_size && !array_view_is_null(plain, i)) return unfit(c, i, err);
         }
         return PENNON_OK;
     }
@@ -265,6 +265,33 @@ static pennon_status copy_validity(const struct array_view *v, struct ArrowArray
 }
 
 /* A fixed size list becomes offsets: null rows keep their (null) values, which costs nothing to leave. */
+/* Items of lists whose valid rows have the fixed size, with as many for the null rows: nulls, or where they may not be, the first item. */
+static pennon_status spread_items(const struct cast *c, const struct ArrowSchema *item, const struct array_view *rows,
+                                  struct ArrowArray *items, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    const size_t size = (size_t)c->to.fixed_size;
+    uint64_t *indices = NULL;
+    struct ArrowArray made = {0};
+    size_t total = 0;
+    const uint64_t filler = arrow_schema_nullable(c->to_schema->children[0]) || items->length == 0 ? ARRAY_TAKE_NULL : 0;
+    if (size_mul_overflows((size_t)rows->length, size, &total))
+        FAIL(PENNON_OVER_BUDGET, "%" PRId64 " lists of %zu items", rows->length, size);
+    TRY_NEW(indices, mem_calloc(c->mem, total, sizeof *indices, err));
+    for (int64_t i = 0; i < rows->length; i++) {
+        int64_t start = 0, n = 0;
+        array_view_list(rows, i, &start, &n);
+        for (size_t k = 0; k < size; k++)
+            indices[(size_t)i * size + k] = array_view_is_null(rows, i) ? filler : (uint64_t)start + k;
+    }
+    TRY(array_take(item, items, indices, total, c->mem, &made, err));
+    array_release(items);
+    array_move(&made, items);
+done:
+    mem_free(c->mem, indices);
+    return st;
+}
+
 static pennon_status cast_lists(const struct cast *c, const struct ArrowArray *array, struct ArrowArray *out, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
@@ -272,21 +299,19 @@ static pennon_status cast_lists(const struct cast *c, const struct ArrowArray *a
     struct ArrowSchema plain = {0};
     struct array_view rows;
     bool to_fixed = c->to.layout == LAYOUT_FIXED_LIST;
-    /* Only a fixed size list may keep rows under nulls; there every list, null or not, has to have its size. */
+    /* Only a fixed size list may keep rows under nulls. */
     unsigned flags = ARRAY_PLAIN_VIEWS | (to_fixed ? 0 : ARRAY_DROP_GARBAGE);
 
     memset(out, 0, sizeof *out);
     TRY(arrow_schema_plain(c->from_schema, c->mem, &plain, err));
     TRY(array_copy_range(c->from_schema, array, 0, array->length, flags, c->mem, &normal, err));
     TRY(array_view_init(&rows, &plain, &normal, err));
-    if (to_fixed && rows.null_count > 0 && c->from.layout != LAYOUT_FIXED_LIST) {
-        FAIL(PENNON_NOT_SUPPORTED, "field '%.128s': a cast from %s with nulls to %s", field_name(c->from_schema),
-             arrow_id_name(c->from.id), arrow_id_name(c->to.id));
-    }
     TRY(array_new(out, arrow_type_buffers(&c->to), 1, c->mem, err));
     out->length = array->length;
     TRY(copy_validity(&rows, out, err));
     TRY(store_list_rows(c, &rows, out, err));
+    if (to_fixed && rows.null_count > 0 && c->from.layout != LAYOUT_FIXED_LIST)
+        TRY(spread_items(c, plain.children[0], &rows, normal.children[0], err));
     TRY(array_cast(plain.children[0], normal.children[0], c->to_schema->children[0], c->mem, out->children[0], err));
 done:
     if (st != PENNON_OK) array_release(out);

@@ -73,3 +73,13 @@ char *pennon_type_text(const struct ArrowSchema *schema)
     st = api_end(&a, st, NULL);
     return st == PENNON_OK ? text : NULL;
 }
+
+pennon_status pennon_type_from_text(const char *text, const char *name, struct ArrowSchema *out, pennon_error *err)
+{
+    struct api a;
+    pennon_status st = api_begin(&a, NULL, text, "text");
+    if (st == PENNON_OK && (!name || !out)) st = error_set(a.err, PENNON_INVALID_ARGUMENT, "name or out is NULL");
+    /* It outlives the call: its memory is that of handles. */
+    if (st == PENNON_OK) st = arrow_schema_from_text(bytes_str(text), name, runtime_mem(a.c.runtime), out, a.err);
+    return api_end(&a, st, err);
+}

@@ -3,8 +3,8 @@
  *
  * A call that fails removes the data files it wrote, as far as it can; nothing refers to them.
  * Source: spec commits 6. */
+#include "dataset/batch_form.h"
 #include "dataset/writing.h"
-#include "encoding/jsonb.h"
 
 #define ROWS_PER_FILE_DEFAULT ((uint64_t)1 << 20)
 #define BYTES_PER_FILE_DEFAULT ((uint64_t)90 << 30)
@@ -28,7 +28,7 @@ struct writing {
     struct schema *schema;    /* of the files: input order, with ids */
     blob_given_fn given;      /* URIs of blobs are names that it knows; NULL = they are URIs */
     void *given_ctx;
-    bool has_views, has_json;
+    struct batch_form form;
     uint64_t max_rows, max_bytes;
     struct base_path_message *bases; /* new ones, in the arena */
     size_t n_bases;
@@ -97,27 +97,6 @@ static pennon_status choose_version(struct writing *w, pennon_error *err)
     return PENNON_OK;
 }
 
-static bool any_view(const struct ArrowSchema *s)
-{
-    struct arrow_type t;
-    pennon_error ignored;
-    pennon_error_init(&ignored);
-    bool found = arrow_type_of(s, &t, &ignored) == PENNON_OK &&
-                 (t.layout == LAYOUT_VIEW || t.layout == LAYOUT_LIST_VIEW32 || t.layout == LAYOUT_LIST_VIEW64);
-    pennon_error_clear(&ignored);
-    for (int64_t i = 0; i < s->n_children && !found; i++) found = any_view(s->children[i]);
-    return found;
-}
-
-static bool any_json(const struct field *f)
-{
-    if (strcmp(f->logical_type, "json") == 0) return true;
-    for (size_t i = 0; i < f->n_children; i++) {
-        if (any_json(f->children[i])) return true;
-    }
-    return false;
-}
-
 static pennon_status make_schema(struct writing *w, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
@@ -130,8 +109,7 @@ static pennon_status make_schema(struct writing *w, pennon_error *err)
     } else {
         TRY(schema_assign_ids(m, plain, 0, &w->schema, err));
     }
-    w->has_views = any_view(&w->input);
-    for (size_t i = 0; i < w->schema->n_fields; i++) w->has_json = w->has_json || any_json(w->schema->fields[i]);
+    batch_form_init(&w->form, &w->input, w->schema);
 done:
     schema_release(plain);
     return st;
@@ -225,91 +203,6 @@ static void remove_files(struct writing *w)
 
 /* ---- batches ---- */
 
-/* JSON text -> JSONB, as large_binary. */
-static pennon_status json_column(struct mem *m, const struct ArrowSchema *schema, struct ArrowArray *in, struct ArrowArray *out,
-                                 pennon_error *err)
-{
-    pennon_status st = PENNON_OK;
-    struct array_view v;
-    struct buf data, offsets;
-    int64_t end = 0;
-    buf_init(&data, m, BUF_NO_LIMIT);
-    buf_init(&offsets, m, BUF_NO_LIMIT);
-    out->release = NULL;
-    TRY(array_view_init(&v, schema, in, err));
-    TRY(buf_append(&offsets, &end, sizeof end, err));
-    for (int64_t i = 0; i < in->length; i++) {
-        if (!array_view_is_null(&v, i)) {
-            st = jsonb_from_text(array_view_bytes(&v, i), m, &data, err);
-            if (st != PENNON_OK) {
-                st = error_prefix(err, "column '%s', row %" PRId64 " of the batch", schema->name, i);
-                goto done;
-            }
-        }
-        end = (int64_t)data.size;
-        TRY(buf_append(&offsets, &end, sizeof end, err));
-    }
-    TRY(array_new(out, 3, 0, m, err));
-    out->length = in->length;
-    out->null_count = array_null_count(schema, in);
-    if (out->null_count) {
-        uint8_t *bits;
-        TRY_NEW(bits, array_make_buffer(out, 0, (size_t)bitmap_bytes((uint64_t)in->length), err));
-        memset(bits, 0, (size_t)bitmap_bytes((uint64_t)in->length));
-        bitmap_copy(bits, 0, in->buffers[0], (uint64_t)in->offset, (uint64_t)in->length);
-    }
-    array_give_buf(out, 1, &offsets);
-    array_give_buf(out, 2, &data);
-done:
-    buf_free(&data);
-    buf_free(&offsets);
-    if (st != PENNON_OK) array_release(out);
-    return st;
-}
-
-/* Replace the JSON texts below a field. `schema` is the input's. */
-static pennon_status convert_json(struct writing *w, const struct field *f, const struct ArrowSchema *schema,
-                                  struct ArrowArray *array, pennon_error *err)
-{
-    struct arrow_type t;
-    if (strcmp(f->logical_type, "json") == 0) {
-        TRY_RETURN(arrow_type_of(schema, &t, err));
-        if (!arrow_id_is_text(t.id)) return PENNON_OK; /* already lance.json */
-        struct ArrowArray bytes = {0};
-        TRY_RETURN(json_column(w->c->mem, schema, array, &bytes, err));
-        array_release(array);
-        array_move(&bytes, array);
-        return PENNON_OK;
-    }
-    for (size_t i = 0; i < f->n_children && (int64_t)i < array->n_children; i++) {
-        if (any_json(f->children[i])) TRY_RETURN(convert_json(w, f->children[i], schema->children[i], array->children[i], err));
-    }
-    return PENNON_OK;
-}
-
-/* A record batch comes as a struct; nulls of its own rows have no meaning. */
-static pennon_status prepare_batch(struct writing *w, struct ArrowArray *batch, pennon_error *err)
-{
-    pennon_status st = PENNON_OK;
-    struct ArrowArray plain = {0};
-    TRY(array_validate(&w->input, batch, ARRAY_VALIDATE_FULL, err));
-    if (batch->null_count != 0 && array_null_count(&w->input, batch) != 0)
-        FAIL(PENNON_INVALID_ARGUMENT, "a record batch with null rows");
-    /* A copy when something is converted: the input's arrays are not ours to change. */
-    if (w->has_views || w->has_json || batch->offset != 0) {
-        TRY(array_copy_range(&w->input, batch, 0, batch->length, ARRAY_PLAIN_VIEWS, w->c->mem, &plain, err));
-        array_release(batch);
-        array_move(&plain, batch);
-    }
-    for (size_t i = 0; w->has_json && i < w->schema->n_fields; i++) {
-        if (any_json(w->schema->fields[i]))
-            TRY(convert_json(w, w->schema->fields[i], w->input.children[i], batch->children[i], err));
-    }
-done:
-    array_release(&plain);
-    return st;
-}
-
 static pennon_status write_rows(struct writing *w, struct ArrowArray *batch, pennon_error *err)
 {
     uint64_t n = (uint64_t)batch->length;
@@ -351,7 +244,7 @@ static pennon_status write_stream(struct writing *w, struct ArrowArrayStream *da
         TRY(call_check(w->c, err));
         TRY(stream_next(data, &batch, err));
         if (!batch.release) break;
-        TRY(prepare_batch(w, &batch, err));
+        TRY(batch_prepare(w->c, &w->form, &batch, err));
         if (batch.length) TRY(write_batch(w, &batch, err));
         array_release(&batch);
     }

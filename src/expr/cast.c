@@ -104,6 +104,7 @@ static pennon_status cast_plain(struct cast *k, cast_row_fn fn, struct ArrowArra
     pennon_status st = PENNON_OK;
     struct ArrowArray made = {.release = NULL};
     cast_all_fn all = cast_number_all(&k->from->type, &k->to);
+    cast_fit_fn fit = cast_number_fit(&k->from->type, &k->to);
     uint64_t *valid = NULL;
     uint8_t *to = NULL;
     size_t size =
@@ -115,7 +116,7 @@ static pennon_status cast_plain(struct cast *k, cast_row_fn fn, struct ArrowArra
     TRY_NEW(to, array_make_buffer(&made, 1, size, err));
     if (all != NULL) {
         all(array_view_fixed(k->from, 0), to, k->rows);
-    } else {
+    } else if (fit == NULL || !fit(array_view_fixed(k->from, 0), to, k->rows)) {
         TRY(convert_rows(k, fn, valid, to, err));
     }
     TRY(array_give_valid(&made, valid, k->rows, err));
@@ -307,11 +308,32 @@ done:
 }
 
 /* Items are cast in place of the old ones in a copy, whose list layout is brought to the target's first. */
+/* Lists of one fixed size, none of which is null: the items as they lie, without a copy. */
+static pennon_status cast_items(struct cast *k, struct ArrowArray *out, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    const struct ArrowArray from = shown(k->from);
+    struct ArrowArray items = *from.children[0], made = {.release = NULL};
+    items.offset += from.offset * k->to.fixed_size;
+    items.length = k->rows * k->to.fixed_size;
+    items.null_count = items.null_count == 0 ? 0 : -1;
+    TRY(array_new_for(&made, k->to_schema, k->c->mem, err));
+    made.length = k->rows;
+    TRY(cast_array(k, k->from->schema->children[0], &items, k->to_schema->children[0], made.children[0], err));
+    array_move(&made, out);
+done:
+    if (made.release != NULL) array_release(&made);
+    return st;
+}
+
 static pennon_status cast_lists(struct cast *k, struct ArrowArray *out, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct ArrowSchema middle = {.release = NULL};
     struct ArrowArray copy = {.release = NULL}, items = {.release = NULL}, from = shown(k->from);
+    if (k->from->type.layout == LAYOUT_FIXED_LIST && k->to.layout == LAYOUT_FIXED_LIST && k->from->null_count == 0 &&
+        k->from->type.fixed_size == k->to.fixed_size && k->from->array != NULL)
+        return cast_items(k, out, err);
     TRY(arrow_schema_copy(k->to_schema, k->c->mem, &middle, err));
     arrow_schema_release(middle.children[0]);
     TRY(arrow_schema_copy(k->from->schema->children[0], k->c->mem, middle.children[0], err));
@@ -503,3 +525,5 @@ done:
     if (made.release != NULL) array_release(&made);
     return st;
 }
+
+bool expr_cast_possible(const struct ArrowSchema *from, const struct ArrowSchema *to) { return cast_possible(from, to); }

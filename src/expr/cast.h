@@ -28,6 +28,9 @@ struct cast {
 /* The function for two types of plain values; NULL: there is no such cast. */
 cast_row_fn cast_number_find(const struct arrow_type *from, const struct arrow_type *to);
 cast_all_fn cast_number_all(const struct arrow_type *from, const struct arrow_type *to);
+/* The same where values may not fit: false when one does not, then what was written means nothing. Nulls are looked at like others. */
+typedef bool (*cast_fit_fn)(const uint8_t *from, uint8_t *to, int64_t rows);
+cast_fit_fn cast_number_fit(const struct arrow_type *from, const struct arrow_type *to);
 cast_row_fn cast_time_find(const struct arrow_type *from, const struct arrow_type *to);
 /* From text to the type; NULL: none. */
 cast_row_fn cast_parse_find(const struct arrow_type *to);

@@ -475,3 +475,10 @@ pennon_status distinct_data(struct evaluation *ev, bool negated, const struct da
     *out = (struct truth){.value = equal.value};
     return PENNON_OK;
 }
+
+uint64_t expr_value_hash(const struct array_view *v, int64_t row) { return value_hash(v, row); }
+
+bool expr_value_equal(const struct array_view *a, int64_t i, const struct array_view *b, int64_t j)
+{
+    return value_compare(a, i, b, j) == 0;
+}

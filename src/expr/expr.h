@@ -43,6 +43,10 @@ pennon_status expr_and(struct expr *a, struct expr *b, struct expr **out, pennon
 void expr_free(struct expr *e); /* NULL is allowed */
 
 const struct ArrowSchema *expr_type(const struct expr *e); /* owned by the expression; the name is "" */
+/* May the value be null, as far as types tell? `input` is what the expression was compiled with. A part of a struct may always be. */
+bool expr_nullable(const struct expr *e, const struct ArrowSchema *input);
+/* Is the text just a cast of NULL to a type, "CAST(NULL AS int)"? False too where it does not parse. */
+bool expr_is_cast_of_null(struct bytes text, struct mem *m);
 /* Columns that are read, in a fixed order, each once. */
 const struct expr_column *expr_columns(const struct expr *e, size_t *n);
 /* The value where no column is needed: true and *is_null, *value of a constant filter. False: it depends on rows. */
@@ -65,6 +69,16 @@ pennon_status expr_select(const struct expr *e, const struct call *c, const stru
 
 /* Append the bound tree as the explain output shows it: "i > Int64(1)", "s IN ([Utf8("a")])". */
 pennon_status expr_print(const struct expr *e, struct buf *out, pennon_error *err) CHECKED;
+
+/* ---- types and values of their own ---- */
+
+/* Append the name of a type as official's messages have it: "Int64", "Timestamp(µs, "UTC")". */
+pennon_status expr_type_name(const struct ArrowSchema *schema, struct buf *out, pennon_error *err) CHECKED;
+/* Is there a cast between the types, whatever the values? */
+bool expr_cast_possible(const struct ArrowSchema *from, const struct ArrowSchema *to);
+/* Rows of deep views of one type: equal ones have one hash. Two nulls are equal; floats where their bits are. */
+uint64_t expr_value_hash(const struct array_view *v, int64_t row);
+bool expr_value_equal(const struct array_view *a, int64_t i, const struct array_view *b, int64_t j);
 
 /* Names of all functions, NULL-terminated, ascending; for completion and documentation. */
 const char *const *expr_function_names(void);

@@ -423,3 +423,8 @@ pennon_status type_name_read(struct bytes text, struct mem *mem, struct ArrowSch
     }
     return st;
 }
+
+pennon_status expr_type_name(const struct ArrowSchema *schema, struct buf *out, pennon_error *err)
+{
+    return write_type(schema, out, err);
+}

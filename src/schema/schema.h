@@ -168,6 +168,38 @@ pennon_status schema_project_ids(struct mem *m, const struct schema *s, const in
  * metadata and nullability; a blob v2 column has the parts that the data has. */
 pennon_status schema_match_append(struct mem *m, const struct schema *table, const struct schema *data, struct schema **out,
                                   pennon_error *err) CHECKED;
+/* The same where the data is some columns of the table, or parts of them: what it lacks does not count. */
+pennon_status schema_match_part(struct mem *m, const struct schema *table, const struct schema *data, struct schema **out,
+                                pennon_error *err) CHECKED;
+
+/* ---- changes (schema_evolve.c) ---- */
+
+/* As schema_find_path, which enters lists and maps too; *out is NULL when there is no such field. */
+pennon_status schema_find_inside(const struct schema *s, const char *path, const struct field **out, pennon_error *err) CHECKED;
+/* `table` with what `added` has and it lacks: columns at its end, parts at the end of their structs, in structs within lists too. Metadata of both;
+ * that of `added` wins. New ids from max(`next`, highest id + 1), whatever ids `added` has. Columns that both have are the table's; the caller checked
+ * that their types allow it. */
+pennon_status schema_merge(struct mem *m, const struct schema *table, const struct schema *added, int32_t next, struct schema **out,
+                           pennon_error *err) CHECKED;
+/* `s` without the fields, and without the structs and lists that have nothing left. Up to version 2.1 parts of a list are not taken out: the top-level
+ * column goes. NOT_SUPPORTED: parts of a packed struct, a map or a blob. */
+pennon_status schema_exclude(struct mem *m, const struct schema *s, const struct field *const *gone, size_t n, uint32_t version,
+                             struct schema **out, pennon_error *err) CHECKED;
+struct field_alteration {
+    const struct field *field; /* of the schema that is altered */
+    const char *rename;        /* NULL = keeps its name */
+    bool sets_nullable, nullable;
+    const struct field
+        *type;  /* NULL = keeps its type; else a field of a schema from Arrow, whose name and nullability do not count */
+    int32_t id; /* out: of the altered field */
+};
+/* New ids in the order of the list, from `next`. INVALID_ARGUMENT: a field that is altered twice or below one that is cast, names that repeat or that
+ * no column may have. */
+pennon_status schema_alter(struct mem *m, const struct schema *s, struct field_alteration *list, size_t n, int32_t next,
+                           struct schema **out, pennon_error *err) CHECKED;
+/* Path of a field with back-ticks where needed, NUL-terminated, the NUL not counted. */
+pennon_status schema_field_path(const struct field *f, struct buf *out, pennon_error *err) CHECKED;
+
 /* Validity of data against nullable=false, recursively, on the raw arrays (as official does): a null under a null parent counts. The
  * batch's columns are parallel to s->fields, without list views (array_copy_range with ARRAY_PLAIN_VIEWS); json may be text still.
  * INVALID_ARGUMENT names field and row. */

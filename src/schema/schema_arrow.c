@@ -390,16 +390,16 @@ done:
 
 /* ---- the table ---- */
 
-static pennon_status check_top_name(struct converting *c, const char *name)
+pennon_status schema_check_top_name(const char *name, pennon_error *err)
 {
     static const char *const reserved[] = {"_rowid", "_rowaddr", "_rowoffset", "_row_created_at_version",
                                            "_row_last_updated_at_version"};
     for (size_t i = 0; i < ARRAY_LEN(reserved); i++) {
         if (strcmp(name, reserved[i]) == 0)
-            return error_set(c->err, PENNON_INVALID_ARGUMENT, "column '%s': the name is reserved for a system column", name);
+            return error_set(err, PENNON_INVALID_ARGUMENT, "column '%s': the name is reserved for a system column", name);
     }
     if (strchr(name, '.') != NULL) {
-        return error_set(c->err, PENNON_INVALID_ARGUMENT, "column '%.128s': the name of a top-level column must not contain a dot",
+        return error_set(err, PENNON_INVALID_ARGUMENT, "column '%.128s': the name of a top-level column must not contain a dot",
                          name);
     }
     return PENNON_OK;
@@ -443,7 +443,7 @@ pennon_status schema_from_arrow(struct mem *m, const struct ArrowSchema *arrow, 
     TRY_NEW(c.schema->fields, arena_calloc(&c.schema->arena, (size_t)arrow->n_children, sizeof(struct field *), err));
     TRY(check_names(&c, arrow));
     for (int64_t i = 0; i < arrow->n_children; i++) {
-        TRY(check_top_name(&c, arrow->children[i]->name != NULL ? arrow->children[i]->name : ""));
+        TRY(schema_check_top_name(arrow->children[i]->name != NULL ? arrow->children[i]->name : "", err));
         TRY(convert_field(&c, arrow->children[i], &c.schema->fields[i]));
         c.schema->n_fields++;
     }

@@ -90,8 +90,7 @@ const char *nearest_name(const char *name, const char *const *names, size_t n)
 
 /* ---- paths ---- */
 
-/* One part of a path into `out` (NUL-terminated); *at moves behind it and its dot. INVALID_ARGUMENT for open back-ticks and empty parts. */
-static pennon_status next_part(const char *path, size_t *at, struct buf *out, pennon_error *err)
+pennon_status schema_path_part(const char *path, size_t *at, struct buf *out, pennon_error *err)
 {
     const char *p = path + *at;
     out->size = 0;
@@ -151,7 +150,7 @@ pennon_status schema_find_path(const struct schema *s, const char *path, const s
     buf_init(&part, s->mem, 1 << 20);
     do {
         const struct field *next;
-        TRY(next_part(path, &at, &part, err));
+        TRY(schema_path_part(path, &at, &part, err));
         const char *name = (const char *)part.data;
         if (f == NULL) {
             next = schema_find_name(s, name);

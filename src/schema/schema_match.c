@@ -90,6 +90,7 @@ static pennon_status match_blob(struct schema *to, const struct field *table, co
 }
 
 struct matching {
+    bool partial; /* what the data lacks does not count */
     const struct schema *data;
     struct schema *out;
     pennon_error *err;
@@ -112,7 +113,7 @@ static pennon_status match_children(const struct matching *m, const struct field
                                     struct field *out)
 {
     const bool place = by_place(table);
-    if (!place) TRY_RETURN(check_missing(m, table->children, table->n_children, data->children, data->n_children));
+    if (!place && !m->partial) TRY_RETURN(check_missing(m, table->children, table->n_children, data->children, data->n_children));
     for (size_t i = 0; i < data->n_children; i++) {
         const struct field *twin = place ? (i < table->n_children ? table->children[i] : NULL)
                                          : find_in(table->children, table->n_children, data->children[i]->name, i);
@@ -135,16 +136,16 @@ static pennon_status match_field(const struct matching *m, const struct field *t
     return match_children(m, table, data, *out);
 }
 
-pennon_status schema_match_append(struct mem *mem, const struct schema *table, const struct schema *data, struct schema **out,
-                                  pennon_error *err)
+static pennon_status match_schema(struct mem *mem, const struct schema *table, const struct schema *data, bool partial,
+                                  struct schema **out, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct schema *s = NULL;
     TRY_NEW(s, schema_new(mem, err));
-    struct matching m = {data, s, err};
+    struct matching m = {partial, data, s, err};
     TRY(pairs_copy(&s->arena, table->metadata, table->n_metadata, &s->metadata, &s->n_metadata, err));
     TRY_NEW(s->fields, arena_calloc(&s->arena, data->n_fields, sizeof(struct field *), err));
-    for (size_t i = 0; i < table->n_fields; i++) {
+    for (size_t i = 0; i < table->n_fields && !partial; i++) {
         if (table->fields[i]->nullable || schema_find_name(data, table->fields[i]->name) != NULL) continue;
         st = mismatch(data, table->fields[i], "must not be null and is missing in the data", err);
         goto done;
@@ -164,6 +165,18 @@ pennon_status schema_match_append(struct mem *mem, const struct schema *table, c
 done:
     schema_release(s);
     return st;
+}
+
+pennon_status schema_match_append(struct mem *mem, const struct schema *table, const struct schema *data, struct schema **out,
+                                  pennon_error *err)
+{
+    return match_schema(mem, table, data, false, out, err);
+}
+
+pennon_status schema_match_part(struct mem *mem, const struct schema *table, const struct schema *data, struct schema **out,
+                                pennon_error *err)
+{
+    return match_schema(mem, table, data, true, out, err);
 }
 
 /* ---- nulls ---- */

@@ -49,6 +49,10 @@ pennon_status field_build(struct schema *s, struct field *f, unsigned depth, pen
 
 /* Append "a.b.c" of the field, for messages. */
 pennon_status field_path(const struct field *f, struct buf *out, pennon_error *err) CHECKED;
+/* One part of a path into `out` (NUL-terminated); *at moves behind it and its dot. INVALID_ARGUMENT for open back-ticks and empty parts. */
+pennon_status schema_path_part(const char *path, size_t *at, struct buf *out, pennon_error *err) CHECKED;
+/* INVALID_ARGUMENT: a name that no top-level column may have. */
+pennon_status schema_check_top_name(const char *name, pennon_error *err) CHECKED;
 /* Bytewise order. */
 void sort_names(const char **names, size_t n);
 

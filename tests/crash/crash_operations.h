@@ -292,6 +292,109 @@ static inline pennon_status run_update(struct world *w)
 }
 static inline pennon_status run_update_beside(struct world *w) { return update_where(w, 1, "id < 6 AND id <> 1"); }
 
+/* ---- columns ---- */
+
+static inline pennon_evolution_options evolution_options(struct world *w)
+{
+    pennon_evolution_options o;
+    pennon_evolution_options_init(&o);
+    o.call = &w->call;
+    o.max_retries = 3;
+    return o;
+}
+
+static inline pennon_status add_column(struct world *w)
+{
+    static const char *const name = "twice", *const sql = "id * 2";
+    pennon_dataset *ds;
+    const pennon_evolution_options o = evolution_options(w);
+    pennon_status st = world_open(w, w->table, PENNON_NONE, NULL, &ds);
+    if (st == PENNON_OK) st = pennon_dataset_add_columns_sql(ds, 1, &name, &sql, &o, NULL, &w->err);
+    pennon_dataset_free(ds);
+    return st;
+}
+static inline pennon_status run_add_column(struct world *w) { return add_column(w); }
+static inline void prepare_columns(struct world *w)
+{
+    prepare_two(w);
+    world_ok(w, delete_rows(w, 1), "delete");
+    world_ok(w, add_column(w), "add a column");
+}
+
+/* The values of the new column come from outside, and go into one file after the other. */
+static inline pennon_status run_add_data(struct world *w)
+{
+    pennon_dataset *ds;
+    struct ArrowSchema schema;
+    struct ArrowArray batch;
+    struct ArrowArrayStream rows;
+    const pennon_evolution_options o = evolution_options(w);
+    pennon_status st = world_open(w, w->table, PENNON_NONE, NULL, &ds);
+    if (st != PENNON_OK) return st;
+    make_rows(w, 100, 14, &schema, &batch);
+    world_ok(w, arrow_schema_set_name(schema.children[0], "other", &w->err), "name");
+    world_ok(w, stream_from_arrays(&schema, &batch, 1, w->c.mem, &rows, &w->err), "stream");
+    st = pennon_dataset_add_columns_stream(ds, &rows, &o, NULL, &w->err);
+    pennon_dataset_free(ds);
+    return st;
+}
+
+static inline pennon_status run_cast(struct world *w)
+{
+    struct ArrowSchema type;
+    pennon_dataset *ds;
+    const pennon_evolution_options o = evolution_options(w);
+    pennon_status st = world_open(w, w->table, PENNON_NONE, NULL, &ds);
+    if (st != PENNON_OK) return st;
+    world_ok(w, arrow_schema_from_text(bytes_str("int32"), "", w->c.mem, &type, &w->err), "type");
+    const pennon_alteration change = {.path = "twice", .rename = "double", .data_type = &type};
+    st = pennon_dataset_alter_columns(ds, 1, &change, &o, NULL, &w->err);
+    arrow_schema_release(&type);
+    pennon_dataset_free(ds);
+    return st;
+}
+
+static inline pennon_status run_drop_column(struct world *w)
+{
+    static const char *const name = "twice";
+    pennon_dataset *ds;
+    const pennon_evolution_options o = evolution_options(w);
+    pennon_status st = world_open(w, w->table, PENNON_NONE, NULL, &ds);
+    if (st == PENNON_OK) st = pennon_dataset_drop_columns(ds, 1, &name, &o, NULL, &w->err);
+    pennon_dataset_free(ds);
+    return st;
+}
+
+/* Keys and values of ten rows; the column is new, or one that is there. */
+static inline pennon_status join_rows(struct world *w, const char *column, bool update)
+{
+    struct ArrowSchema schema;
+    struct ArrowArray batch;
+    struct ArrowArrayStream rows;
+    pennon_dataset *ds;
+    char text[64];
+    const pennon_evolution_options o = evolution_options(w);
+    pennon_status st = world_open(w, w->table, PENNON_NONE, NULL, &ds);
+    if (st != PENNON_OK) return st;
+    (void)snprintf(text, sizeof text, "struct<id: int64, %s: int64>", column);
+    world_ok(w, arrow_schema_from_text(bytes_str(text), "", w->c.mem, &schema, &w->err), "schema");
+    struct builder *b = builder_new(&schema, w->c.mem, &w->err);
+    assert_non_null(b);
+    for (int64_t i = 0; i < 10; i++) {
+        for (size_t k = 0; k < 2; k++) world_ok(w, builder_append_int(builder_child(b, k), k == 0 ? i : -i, &w->err), "value");
+        world_ok(w, builder_append_row(b, &w->err), "row");
+    }
+    world_ok(w, builder_finish(b, &batch, &w->err), "rows");
+    builder_free(b);
+    world_ok(w, stream_from_arrays(&schema, &batch, 1, w->c.mem, &rows, &w->err), "stream");
+    st = update ? pennon_dataset_update_columns(ds, &rows, "id", "id", &o, NULL, &w->err)
+                : pennon_dataset_join_columns(ds, &rows, "id", "id", &o, NULL, &w->err);
+    pennon_dataset_free(ds);
+    return st;
+}
+static inline pennon_status run_join(struct world *w) { return join_rows(w, "joined", false); }
+static inline pennon_status run_update_columns(struct world *w) { return join_rows(w, "twice", true); }
+
 static inline pennon_status run_bases(struct world *w)
 {
     pennon_dataset *ds;
@@ -396,6 +499,12 @@ static const struct operation operations[] = {
     {"delete by a filter, rebased", prepare_deleted, run_delete_beside, PENNON_OK, ONE_STEP},
     {"update", prepare_two, run_update, PENNON_OK, ONE_STEP},
     {"update, rebased", prepare_deleted, run_update_beside, PENNON_OK, ONE_STEP},
+    {"add a column", prepare_two, run_add_column, PENNON_INVALID_ARGUMENT, ONE_STEP},
+    {"add a column of data", prepare_two, run_add_data, PENNON_INVALID_ARGUMENT, ONE_STEP},
+    {"another type", prepare_columns, run_cast, PENNON_INVALID_ARGUMENT, ONE_STEP},
+    {"drop a column", prepare_columns, run_drop_column, PENNON_INVALID_ARGUMENT, ONE_STEP},
+    {"join columns", prepare_columns, run_join, PENNON_INVALID_ARGUMENT, ONE_STEP},
+    {"update columns in place", prepare_columns, run_update_columns, PENNON_OK, ONE_STEP},
     {"base paths", prepare_one, run_bases, PENNON_INVALID_ARGUMENT, ONE_STEP},
     {"detached", prepare_one, run_detached, PENNON_OK, ONE_STEP},
     {"batch", prepare_one, run_batch, PENNON_OK, ONE_STEP},

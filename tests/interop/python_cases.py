@@ -618,6 +618,133 @@ def json_schemas(m, ds, t, d):
     return found
 
 
+def columns_of(ds):
+    """Rows, schema, field ids, and what the files have."""
+
+    def field(f):
+        return [f.name(), f.id(), [field(c) for c in f.children()]]
+
+    return [ds.version, str(ds.schema), [field(f) for f in ds.lance_schema.fields()], ds.to_table().slice(0, 7), ds.max_field_id,
+            [[[list(d.fields), list(d.column_indices)] for d in f.metadata.files] for f in ds.get_fragments()]]
+
+
+@case
+def added_columns(m, ds, t, d):
+    found = [ds.add_columns({"next": "id + 1", "what": "concat(name, '!')"}), columns_of(ds)]
+    ds.add_columns(pa.field("none", pa.int8()))
+    ds.add_columns([pa.field("none2", pa.string()), pa.field("none3", pa.list_(pa.int8()))])
+    ds.add_columns(pa.schema([pa.field("none4", pa.date32())]))
+    ds.delete("id % 9 = 4")
+    rows = ds.count_rows()
+    ds.add_columns(pa.table({"number": list(range(rows))}))
+    batches = [pa.record_batch({"again": pa.array(range(rows), pa.int32())})]
+    ds.add_columns(iter(batches), reader_schema=batches[0].schema)
+    ds.add_columns({})
+    return [*found, columns_of(ds), ds.count_rows("number = again AND next = id + 1")]
+
+
+@case
+def columns_of_functions(m, ds, t, d):
+    calls = []
+
+    @m.batch_udf(output_schema=pa.schema([pa.field("twice", pa.int64())]))
+    def twice(batch):
+        calls.append([batch.num_rows, sorted(batch.schema.names)])
+        return pa.record_batch([pc.multiply(batch["id"], 2)], ["twice"])
+
+    ds.delete("id = 5 OR id >= 900")
+    ds.add_columns(twice, read_columns=["id", "_rowid"], batch_size=128)
+    ds.add_columns(lambda batch: pa.record_batch([pc.add(batch["id"], 1)], ["one more"]), read_columns=["id"])
+    ds.add_columns(m.batch_udf()(lambda batch: batch.select(["half"]).rename_columns(["copy"])))
+    return [calls, columns_of(ds)]
+
+
+@case
+def a_function_that_goes_on(m, ds, t, d):
+    calls = []
+    broken = [True]
+
+    def function(batch):
+        first = batch["id"][0].as_py()
+        if broken[0] and first >= 640:
+            raise ValueError("enough")
+        calls.append(first)
+        return pa.record_batch([pc.add(batch["id"], 1)], ["one more"])
+
+    kind = pa.schema([pa.field("one more", pa.int64())])
+    told = []
+    for _ in range(2):
+        try:
+            ds.add_columns(m.batch_udf(kind, d + "/kept.sqlite")(function), read_columns=["id"], batch_size=100)
+        except OSError as error:
+            told.append("enough" in str(error))
+        broken[0] = False
+    return [calls, told, os.path.exists(d + "/kept.sqlite"), columns_of(ds)]
+
+
+@case
+def altered_columns(m, ds, t, d):
+    ds.alter_columns({"path": "id", "name": "key", "nullable": True}, {"path": "half", "data_type": pa.float32()})
+    ds.alter_columns({"path": "point.x", "name": "left"}, {"path": "name", "data_type": pa.large_string()})
+    found = columns_of(ds)
+    ds.drop_columns(["day", "point.y"])
+    ds.alter_columns({"path": "key", "nullable": False, "data_type": pa.int16()})
+    ds.alter_columns()
+    ds.drop_columns([])
+    return [found, columns_of(ds)]
+
+
+@case
+def merged_columns(m, ds, t, d):
+    more = pa.table({"id": [1, 5, 999, 5000], "what": ["a", "b", "c", "d"], "count": pa.array([1, None, 3, 4], pa.int16())})
+    ds.merge(more, "id")
+    ds.merge(more.rename_columns(["key", "what2", "count2"]), "id", "key")
+    ds.merge(m.write_dataset(more.rename_columns(["key", "what3", "count3"]), d + "/right"), "id", "key")
+    return columns_of(ds)
+
+
+@case
+def fragments_with_columns(m, ds, t, d):
+    more = pa.table({"id": [1, 5, 999, 5000], "what": ["a", "b", "c", "d"]})
+    for make in (lambda f: f.merge(more, "id"), lambda f: f.merge_columns({"next": "id + 1"}), lambda f: f.merge_columns(
+            lambda batch: pa.record_batch([pc.add(batch["id"], 1)], ["f"]), columns=["id"], batch_size=50),
+            lambda f: f.merge_columns(pa.table({"g": list(range(f.count_rows()))}))):
+        made = [make(fragment) for fragment in ds.get_fragments()]
+        ds = m.LanceDataset.commit(ds.uri, m.LanceOperation.Merge([one for one, _ in made], made[0][1]), read_version=ds.version)
+    return columns_of(ds)
+
+
+@case
+def fragments_updated(m, ds, t, d):
+    new = pa.table({"id": [1, 5, 999, 5000], "half": [0.5, None, 2.5, 3.5], "name": ["a", "b", "c", "d"]})
+    made = [f.update_columns(new, "id") for f in ds.get_fragments()]
+    operation = m.LanceOperation.Update(updated_fragments=[one for one, _ in made], fields_modified=made[0][1], update_mode="rewrite_columns")
+    ds = m.LanceDataset.commit(ds.uri, operation, read_version=ds.version)
+    ids = pa.table({"_rowid": pa.array([0, 7], pa.uint64()), "ok": [True, False]})
+    changed, fields = ds.get_fragment(0).update_columns(ids)
+    operation = m.LanceOperation.Update(updated_fragments=[changed], fields_modified=fields, update_mode="rewrite_columns")
+    ds = m.LanceDataset.commit(ds.uri, operation, read_version=ds.version)
+    return [[fields for _, fields in made], fields, columns_of(ds), ds.count_rows("half IS NULL"), ds.to_table(filter="id IN (1, 5, 999)")]
+
+
+@case
+def fragments_deleted_from(m, ds, t, d):
+    first, second, third, last = ds.get_fragments()
+    made = [first.delete("id < 7"), second.delete("id < 0"), last.delete("true"), third.delete("ok IS NULL")]
+    operation = m.LanceOperation.Delete([made[0], made[3]], [last.fragment_id], "some")
+    ds = m.LanceDataset.commit(ds.uri, operation, read_version=ds.version)
+    return [made[1].num_deletions, made[2], ds.count_rows(), [f.num_deletions for f in ds.get_fragments()], ds.get_fragment(0).delete("id < 0").num_deletions]
+
+
+@case
+def columns_swapped(m, ds, t, d):
+    schema = m.LanceSchema if hasattr(m, "LanceSchema") else module(m, "schema").LanceSchema
+    swapped = pa.schema([pa.field("a", pa.int64()), pa.field("b", pa.float64())])
+    small = m.write_dataset(pa.table({"b": [1, 2], "a": [1.5, 2.5]}), d + "/small")
+    small = m.LanceDataset.commit(small.uri, m.LanceOperation.Project(schema.from_pyarrow(swapped)), read_version=1)
+    return columns_of(small)
+
+
 def run(m, names, folder):
     """{name: what it gives, or ["raises", its types]}"""
     table = make_table()

@@ -69,6 +69,12 @@ USAGE = [
     ("cleanup", "T", "--keep", "many"), ("cleanup", "T", "--before-tag", ""), ("cleanup", "T", "--version", "1"), ("cleanup", "T", "--dry-run=yes"),
     ("tag", "T"), ("tag", "bogus", "T"), ("tag", "create", "T"), ("tag", "create", "T", "a b"), ("branch", "create", "T", "main"), ("clone", "T"),
     ("commit", "T"), ("commit", "T", "A"), ("restore", "T"), ("restore", "T", "--version", "x"), ("config", "set", "T", "novalue"),
+    ("add-column", "T"), ("add-column", "T", "x"), ("add-column", "T", "x="), ("add-column", "T", "x=idd"), ("add-column", "T", "id=1"), ("add-column", "T", "--type", "int8"),
+    ("add-column", "T", "x", "--type", "intt"), ("add-column", "T", "x=1", "--nulls", "y int8"), ("add-column", "T", "--nulls", "y"), ("add-column", "T", "--values", "A", "x=1"),
+    ("add-column", "T", "--values", "A"), ("drop-column", "T"), ("drop-column", "T", "idd"), ("drop-column", "T", "id,name"), ("drop-column", "T", ","), ("alter-column", "T"),
+    ("alter-column", "T", "id"), ("alter-column", "T", "idd", "--rename", "x"), ("alter-column", "T", "id", "--rename", "name"), ("alter-column", "T", "id", "--nullable", "no"),
+    ("alter-column", "T", "id", "--type", "string"), ("alter-column", "T", "id", "--type", "int8"), ("join-columns", "T", "A"), ("join-columns", "T", "A", "--on", "idd"),
+    ("join-columns", "T", "A", "--on", "id"), ("join-columns", "T", "--on", "id"),
     ("delete", "T"), ("update", "T"), ("update", "T", "--set", "id"), ("update", "T", "--set", "=1"), ("update", "T", "--set", "idd=1"),
     ("update", "T", "--set", "id=1", "--set", "id=2"), ("update", "T", "--set", "id=1", "--where", "idd = 3"), ("delete", "T", "--where", "nope = 1"), ("delete", "T", "--where", ""), ("delete", "T", "--where", "id", "--max-retries", "x"),
 ]
@@ -87,7 +93,7 @@ def test_usage_is_2(table, tmp_path, args):
 @pytest.mark.parametrize("args", [("scan", "nope.lance"), ("scan", "T", "--version", "99"), ("scan", "T", "--tag", "nope"),
                                   ("scan", "T", "--branch", "nope"), ("cleanup", "T", "--branch", "nope"), ("cleanup", "T", "--before-tag", "nope"), ("cleanup", "nope.lance"), ("scan", "T", "--fragments", "7"), ("write", "U", "nope.csv"),
                                   ("commit", "T", "nope.json"), ("restore", "T", "--version", "99"), ("tag", "delete", "T", "nope"), ("branch", "delete", "T", "nope"),
-                                  ("transaction", "T", "--version", "99"), ("clone", "T", "T"), ("config", "get", "T", "nope"), ("delete", "nope.lance", "--where", "true"), ("update", "nope.lance", "--set", "id=1"),
+                                  ("transaction", "T", "--version", "99"), ("clone", "T", "T"), ("config", "get", "T", "nope"), ("delete", "nope.lance", "--where", "true"), ("add-column", "nope.lance", "x=1"), ("drop-column", "nope.lance", "id"), ("alter-column", "nope.lance", "id", "--rename", "x"), ("join-columns", "T", "nope.csv", "--on", "id"), ("update", "nope.lance", "--set", "id=1"),
                                   ("write", "T", "A"), ("inspect", "nope.lance")], ids=" ".join)
 def test_missing_or_there_already_is_3(table, tmp_path, args):
     places = {"T": table / "a.lance", "U": tmp_path / "u.lance", "A": table / "a.csv"}
@@ -303,3 +309,26 @@ def test_a_range_is_two_numbers(table, text):
 @pytest.mark.parametrize("aggregates", ["count,count", "x=count,x=count", "x=count,x=count(*)"])
 def test_aggregates_have_names_of_their_own(table, aggregates):
     assert "two columns" in refused("scan", table / "a.lance", "--aggregate", aggregates)
+
+
+def test_columns(table, tmp_path):
+    """Each subcommand, as text and as JSON."""
+    copy = tmp_path / "t.lance"
+    shutil.copytree(table / "a.lance", copy)
+    code, out, _ = call("add-column", copy, "next=id + 1", "long=concat(name, '!')")
+    assert code == 0 and out.startswith("2 fields added, 0 dropped; 30000 rows written to 1 file, ") and out.endswith("; version 2\n")
+    code, out, _ = call("add-column", copy, "--nulls", "`a b` list<item: float>", "--nulls", "n int8", "--message", "why not")
+    assert (code, out) == (0, "3 fields added, 0 dropped; no data written; version 3\n")
+    code, out, _ = call("add-column", copy, "--type", "timestamp[us, tz=UTC]", "when", "--json")
+    assert json.loads(out) == {"fields_added": 1, "fields_dropped": 0, "rows_written": 0, "files_written": 0, "bytes_written": 0, "version": 4}
+    code, out, _ = call("alter-column", copy, "next", "--type", "int32", "--rename", "after", "--nullable", "false")
+    assert code == 0 and out.startswith("1 field added, 1 dropped; 30000 rows written to 1 file")
+    (tmp_path / "more.jsonl").write_text('{"key": 7, "word": "seven"}\n{"key": 8, "word": "eight"}\n')
+    code, out, _ = call("join-columns", copy, tmp_path / "more.jsonl", "--on", "id", "--right-on", "key")
+    assert code == 0 and out.startswith("1 field added")
+    (tmp_path / "rows.csv").write_text("row\n" + "".join(f"{i}\n" for i in range(30000)))
+    assert call("add-column", copy, "--values", tmp_path / "rows.csv")[0] == 0
+    code, out, _ = call("drop-column", copy, "long,`a b`", "n")
+    assert (code, out) == (0, "0 fields added, 4 dropped; no data written; version 8\n")
+    assert pennon.scan(copy, filter="id = 7").to_pylist() == [{"id": 7, "name": "name 7", "after": 8, "when": None, "word": "seven", "row": 7}]
+    assert call("verify", copy)[0] == 0

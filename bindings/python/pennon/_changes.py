@@ -2,13 +2,16 @@
 """Verbs of a dataset that change rows and columns, SQL, blobs, and what came since a version; the engine refuses some yet."""
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from . import _pennon
-from ._data import not_yet, pyarrow
+from ._data import not_yet, pyarrow, reader_of
+from ._progress import shown
+from .schema import _schema_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,6 +44,42 @@ def _retries(conflict_retries: int, retry_timeout: timedelta) -> dict[str, Any]:
     if retry_timeout < timedelta(0):
         raise ValueError(f"retry_timeout is negative: {retry_timeout}")
     return {"conflict_retries": conflict_retries, "retry_timeout_ms": round(retry_timeout.total_seconds() * 1000)}
+
+
+_ALTERATION = ("name", "nullable", "data_type")
+
+
+def _fields_of(transforms: Any) -> pa.Schema | None:
+    """The schema, where fields alone are given."""
+    import sys
+
+    arrow = sys.modules.get("pyarrow")
+    if arrow is None:
+        return None
+    if isinstance(transforms, arrow.Field):
+        transforms = [transforms]
+    if isinstance(transforms, list) and transforms and isinstance(transforms[0], arrow.Field):
+        transforms = arrow.schema(transforms)
+    return transforms if isinstance(transforms, arrow.Schema) else None
+
+
+def _alteration(given: Any) -> tuple[str, str | None, bool | None, object]:
+    """A dictionary as the extension takes it, with the errors of pylance."""
+    if "path" not in given:
+        raise ValueError("path is required")
+    for key in given:
+        if key != "path" and key not in _ALTERATION:
+            raise ValueError(f"Unknown key: {key}. Valid keys are name, nullable, and data_type.")
+    if not any(key in given for key in _ALTERATION):
+        raise ValueError("At least one of name, nullable, or data_type must be specified")
+    if "name" in given and not isinstance(given["name"], str):
+        raise TypeError(f"'{given['name']}' is not an instance of 'str'")
+    if "nullable" in given and not isinstance(given["nullable"], bool):
+        raise TypeError(f"'{given['nullable']}' is not an instance of 'bool'")
+    kind = given.get("data_type")
+    if "data_type" in given and not hasattr(kind, "__arrow_c_schema__"):
+        raise TypeError(f"Expected instance of pyarrow.lib.DataType, got {type(kind).__module__}.{type(kind).__name__}")
+    return given["path"], given.get("name"), given.get("nullable"), None if kind is None else kind.__arrow_c_schema__()
 
 
 class UpdateResult(TypedDict):
@@ -391,8 +430,24 @@ class DatasetChanges:
         return MergeInsertBuilder(self, on)
 
     def merge(self, data_obj: ReaderLike, left_on: str, right_on: str | None = None, schema: Any = None) -> None:
-        """Join more columns. Not supported yet."""
-        raise not_yet("merge")
+        """Add the columns of other data to the rows with the same key, and commit.
+
+        Rows that the data does not have get nulls. Of several rows with one key the last one counts. The data is held in memory.
+
+        Parameters
+        ----------
+        data_obj : object
+            Arrow data, pandas, a dataset: as `pennon.write_dataset` takes it.
+        left_on : str
+            The key: a column of the dataset, `_rowid` or `_rowaddr`.
+        right_on : str, optional
+            The key in the data, where it has another name there.
+        schema : pyarrow.Schema, optional
+            Of an iterable of batches.
+        """
+        reader = reader_of(data_obj, schema)
+        with shown("joining", "rows") as progress:
+            self._ds.join_columns(reader, left_on, left_on if right_on is None else right_on, None, progress)
 
     def add_columns(
         self,
@@ -401,16 +456,77 @@ class DatasetChanges:
         reader_schema: pa.Schema | None = None,
         batch_size: int | None = None,
     ) -> None:
-        """Add columns: of SQL, of a function, of data, or of nulls. Not supported yet."""
-        raise not_yet("add_columns")
+        """Add columns, and commit.
+
+        Their values go into new files beside those that are there, which are not touched.
+
+        Parameters
+        ----------
+        transforms : dict, function, object, pyarrow.Field, list of pyarrow.Field or pyarrow.Schema
+            SQL by name, over the columns of the dataset. Or a function from a RecordBatch to one with the new columns of the same rows; see
+            `pennon.batch_udf`. Or data with a row for each row of the dataset, in their order. Or fields of columns of nulls, which take no file.
+        read_columns : list of str, optional
+            What a function reads; all columns where it is None. `_rowid` and `_rowaddr` may be among them.
+        reader_schema : pyarrow.Schema, optional
+            Of an iterable of batches.
+        batch_size : int, optional
+            Rows at most that are computed at once; 1024 for functions.
+        """
+        from .udf import BatchUDF, _add, normalize_transform
+
+        nulls = _fields_of(transforms)
+        if nulls is not None:
+            self._ds.add_nulls(nulls.__arrow_c_schema__(), None)
+            return
+        made = normalize_transform(transforms, self, read_columns, reader_schema)
+        if isinstance(made, dict) and not made:
+            self._commit_schema()
+            return
+        with shown("adding columns", "rows") as progress:
+            _add(self._ds, made, read_columns, {"batch_rows": batch_size}, progress)
+        if isinstance(made, BatchUDF) and made.cache is not None:
+            made.cache.cleanup()
 
     def alter_columns(self, *alterations: Iterable[AlterColumn]) -> None:
-        """Rename columns, change types, or whether they may be null. Not supported yet."""
-        raise not_yet("alter_columns")
+        """Rename columns, change their types, or whether they may be null, and commit.
+
+        For another type the values are written anew, and every one has to fit; types change within one family: integers, floats, dates and
+        times, strings, bytes, decimals, lists. Everything else changes nothing in the files.
+
+        Parameters
+        ----------
+        alterations : dict
+            "path" of the column, dotted into structs; and of "name", "nullable", "data_type" what is to be changed.
+        """
+        changes = tuple(_alteration(one) for one in alterations)
+        if not changes:
+            self._commit_schema()
+            return
+        with shown("casting", "rows") as progress:
+            self._ds.alter_columns(changes, None, progress)
 
     def drop_columns(self, columns: list[str]) -> None:
-        """Remove columns. Not supported yet."""
-        raise not_yet("drop_columns")
+        """Take columns out of the schema, and commit. Their bytes stay in the files until those are rewritten.
+
+        Parameters
+        ----------
+        columns : list of str
+            Dotted paths reach into structs.
+        """
+        if isinstance(columns, str):
+            raise TypeError("argument 'columns': Can't extract `str` to `Vec`")
+        names = tuple(columns)
+        if not names:
+            self._commit_schema()
+            return
+        self._ds.drop_columns(names, None)
+
+    def _commit_schema(self) -> None:
+        """A version with nothing new, as a change of no column makes in pylance."""
+        from .operation import LanceOperation, Transaction
+
+        made = Transaction(self._ds.version(), LanceOperation.Project(_schema_of(self._ds)))
+        self._ds.commit(_pennon.transaction_from_json(json.dumps(made._tree())), None, -1)
 
     def join(
         self,

@@ -585,11 +585,25 @@ class _LanceFragment:
         one.id = fragment_id or 0
         return one
 
+    def _made(self, made: _pennon.Transaction | None) -> tuple[FragmentMetadata, LanceSchema]:
+        from .operation import _of_schema
+
+        assert made is not None
+        tree = json.loads(made.to_json())["operation"]
+        return FragmentMetadata._of(tree["fragments"][0]), _of_schema(tree)
+
     def merge(
         self, data_obj: ReaderLike, left_on: str, right_on: str | None = None, schema: Any = None
     ) -> tuple[FragmentMetadata, LanceSchema]:
-        """Join more columns, without a commit. Not supported yet."""
-        raise not_yet("merge of a fragment")
+        """Add the columns of other data to the rows with the same key, without a commit; see `LanceDataset.merge`.
+
+        Returns
+        -------
+        tuple of FragmentMetadata and LanceSchema
+            For `LanceOperation.Merge`, together with all other fragments.
+        """
+        right = left_on if right_on is None else right_on
+        return self._made(self._ds._ds.join_columns(reader_of(data_obj, schema), left_on, right, {"fragments": [self.fragment_id]}))
 
     def merge_columns(
         self,
@@ -598,18 +612,69 @@ class _LanceFragment:
         batch_size: int | None = None,
         reader_schema: pa.Schema | None = None,
     ) -> tuple[FragmentMetadata, LanceSchema]:
-        """Add columns, without a commit. Not supported yet."""
-        raise not_yet("merge_columns")
+        """Add columns, without a commit; see `LanceDataset.add_columns`.
+
+        Returns
+        -------
+        tuple of FragmentMetadata and LanceSchema
+            For `LanceOperation.Merge`, together with all other fragments.
+        """
+        from .udf import BatchUDF, _add, normalize_transform
+
+        made = normalize_transform(value_func, self, columns, reader_schema)
+        if isinstance(made, BatchUDF) and made.cache is not None:
+            raise ValueError(
+                "A checkpoint file cannot be used when applying a UDF with LanceFragment.merge_columns.  You must apply your own "
+                "checkpointing for fragment-level operations."
+            )
+        options = {"fragments": [self.fragment_id], "batch_rows": batch_size}
+        return self._made(_add(self._ds._ds, made, columns, options))
 
     def update_columns(
         self, data_obj: ReaderLike, left_on: str = "_rowid", right_on: str | None = None, schema: Any = None
     ) -> tuple[FragmentMetadata, list[int]]:
-        """New values of columns, without a commit. Not supported yet."""
-        raise not_yet("update_columns")
+        """New values of columns for the rows that the data has, without a commit; the others keep theirs.
+
+        Parameters
+        ----------
+        data_obj : object
+            The key, and columns of the dataset.
+        left_on : str
+            The key: a column of the dataset, `_rowid` or `_rowaddr`.
+        right_on : str, optional
+            The key in the data, where it has another name there.
+        schema : pyarrow.Schema, optional
+            Of an iterable of batches.
+
+        Returns
+        -------
+        tuple of FragmentMetadata and list of int
+            For `LanceOperation.Update`: the fragment, and the ids of the fields that changed.
+        """
+        right = left_on if right_on is None else right_on
+        made = self._ds._ds.update_columns(reader_of(data_obj, schema), left_on, right, {"fragments": [self.fragment_id]})
+        assert made is not None
+        tree = json.loads(made.to_json())["operation"]
+        return FragmentMetadata._of(tree["updated_fragments"][0]), tree.get("fields_modified", [])
 
     def delete(self, predicate: str) -> FragmentMetadata | None:
-        """Delete rows, without a commit. Not supported yet."""
-        raise not_yet("delete of a fragment")
+        """Delete the rows for which an expression is true, without a commit.
+
+        Parameters
+        ----------
+        predicate : str
+
+        Returns
+        -------
+        FragmentMetadata or None
+            The fragment with its deletion file, for `LanceOperation.Delete`; None where no row is left.
+        """
+        made = self._ds._ds.fragment_delete(self.fragment_id, predicate)
+        tree = json.loads(made.to_json())["operation"]
+        if "deleted_fragment_ids" in tree:
+            return None
+        changed = tree.get("updated_fragments")
+        return FragmentMetadata._of(changed[0]) if changed else self.metadata
 
 
 if TYPE_CHECKING:

@@ -14,6 +14,8 @@ from ._data import pyarrow, reader_of
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from . import _pennon
+
     import pyarrow as pa
 
     from .types import ReaderLike
@@ -136,6 +138,44 @@ class BatchUDFCheckpoint:
         with self._connected() as connection:
             connection.execute("INSERT INTO fragments VALUES (?, ?)", (fragment_id, fragment))
             connection.execute("DELETE FROM batches WHERE fragment_id = ?", (fragment_id,))
+
+
+class _Kept:
+    """A checkpoint as the extension asks for it."""
+
+    def __init__(self, cache: BatchUDFCheckpoint, schema: pa.Schema):
+        self._cache = cache
+        self._schema = schema
+
+    def get_batch(self, fragment: int, batch: int) -> pa.RecordBatch | None:
+        kept = self._cache.get_batch(BatchUDFCheckpoint.BatchInfo(fragment, batch))
+        return kept if kept is not None and kept.schema == self._schema else None
+
+    def put_batch(self, fragment: int, batch: int, values: _pennon.Batch) -> None:
+        self._cache.insert_batch(BatchUDFCheckpoint.BatchInfo(fragment, batch), pyarrow("add_columns").record_batch(values))
+
+    def get_fragment(self, fragment: int) -> str | None:
+        return self._cache.get_fragment(fragment)
+
+    def put_fragment(self, fragment: int, text: str) -> None:
+        self._cache.insert_fragment(fragment, text)
+
+
+def _add(
+    ds: _pennon.Dataset, made: Any, read_columns: list[str] | None, options: dict[str, Any], progress: _pennon.Progress | None = None
+) -> _pennon.Transaction | None:
+    """Add columns of what `normalize_transform` gave."""
+    if isinstance(made, dict):
+        return ds.add_sql(tuple(made), tuple(made.values()), options, progress)
+    if not isinstance(made, BatchUDF):
+        return ds.add_data(made, options, progress)
+    record_batch = pyarrow("add_columns").record_batch
+    names = None if read_columns is None else tuple(read_columns)
+    assert made.output_schema is not None
+    kept = None if made.cache is None else _Kept(made.cache, made.output_schema)
+    return ds.add_function(
+        made.output_schema.__arrow_c_schema__(), lambda batch: made._call(record_batch(batch)), names, kept, options, progress
+    )
 
 
 def normalize_transform(

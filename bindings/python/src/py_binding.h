@@ -124,6 +124,10 @@ struct py_stats; /* who is told what a scan did */
 PyObject *py_stream_new(struct py_state *state, struct ArrowArrayStream *stream, pennon_cancel *cancel, struct py_stats *stats);
 /* Move the stream out of anything with __arrow_c_stream__ or __arrow_c_array__. */
 int py_stream_import(PyObject *data, struct ArrowArrayStream *out);
+/* A batch for a function of Python: the array is moved; the schema is lent, and what the function keeps of the batch must not outlive it. */
+PyObject *py_batch_new(struct py_state *state, const struct ArrowSchema *schema, struct ArrowArray *array);
+/* Move the array out of anything with __arrow_c_array__; its schema is the caller's to know. */
+int py_batch_import(PyObject *data, struct ArrowArray *out);
 /* An object with __arrow_c_schema__; the schema is moved. */
 PyObject *py_schema_new(struct py_state *state, struct ArrowSchema *schema);
 /* Call `callback` with the numbers of a scan, once and only at its end. */
@@ -133,7 +137,7 @@ void py_stats_write(void *ctx, const pennon_scan_stats *stats);
 
 extern PyType_Spec py_stream_spec, py_batch_spec, py_schema_spec;
 
-/* ---- handles (py_dataset.c, py_refs.c, py_commit.c, py_mutate.c, py_blob.c, py_file.c, py_store.c) ---- */
+/* ---- handles (py_dataset.c, py_refs.c, py_commit.c, py_mutate.c, py_blob.c, py_file.c, py_store.c, py_evolve.c) ---- */
 
 struct py_dataset {
     PyObject head;
@@ -159,6 +163,15 @@ PyObject *py_dataset_delete(PyObject *self, PyObject *args);
 PyObject *py_dataset_update(PyObject *self, PyObject *args);
 PyObject *py_dataset_take_blobs(PyObject *self, PyObject *args);
 PyObject *py_dataset_delta(PyObject *self, PyObject *args);
+PyObject *py_dataset_add_sql(PyObject *self, PyObject *args);
+PyObject *py_dataset_add_nulls(PyObject *self, PyObject *args);
+PyObject *py_dataset_add_data(PyObject *self, PyObject *args);
+PyObject *py_dataset_add_function(PyObject *self, PyObject *args);
+PyObject *py_dataset_drop_columns(PyObject *self, PyObject *args);
+PyObject *py_dataset_alter_columns(PyObject *self, PyObject *args);
+PyObject *py_dataset_join_columns(PyObject *self, PyObject *args);
+PyObject *py_dataset_update_columns(PyObject *self, PyObject *args);
+PyObject *py_dataset_fragment_delete(PyObject *self, PyObject *args);
 PyObject *py_dataset_add_bases(PyObject *self, PyObject *args);
 PyObject *py_dataset_tag(PyObject *self, PyObject *args);
 PyObject *py_dataset_branch(PyObject *self, PyObject *args);

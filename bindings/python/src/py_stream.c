@@ -512,6 +512,46 @@ int py_stream_import(PyObject *data, struct ArrowArrayStream *out)
     return failed;
 }
 
+/* The schema stays its owner's, and must outlive the object: it is for the time of a callback. */
+static void lent_release(struct ArrowSchema *schema) { schema->release = NULL; }
+
+PyObject *py_batch_new(struct py_state *state, const struct ArrowSchema *schema, struct ArrowArray *array)
+{
+    struct ArrowSchema lent = *schema;
+    lent.private_data = NULL;
+    lent.release = lent_release;
+    PyObject *owner = py_schema_new(state, &lent);
+    struct py_batch *batch = owner == NULL ? NULL : (struct py_batch *)PyType_GenericAlloc(state->batch_type, 0);
+    if (batch == NULL) {
+        Py_XDECREF(owner);
+        return NULL;
+    }
+    batch->schema = owner;
+    batch->rows = array->length;
+    batch->array = *array;
+    array->release = NULL;
+    return (PyObject *)batch;
+}
+
+int py_batch_import(PyObject *data, struct ArrowArray *out)
+{
+    int failed = -1;
+    PyObject *pair = PyObject_CallMethod(data, "__arrow_c_array__", NULL);
+    if (pair == NULL) return -1;
+    if (PyTuple_Check(pair) && PyTuple_Size(pair) == 2) {
+        struct ArrowArray *array = PyCapsule_GetPointer(PyTuple_GetItem(pair, 1), "arrow_array");
+        if (array != NULL) {
+            *out = *array;
+            array->release = NULL;
+            failed = 0;
+        }
+    } else {
+        PyErr_SetString(PyExc_TypeError, "__arrow_c_array__ gave no pair of capsules");
+    }
+    Py_DECREF(pair);
+    return failed;
+}
+
 /* ---- numbers of a scan ---- */
 
 struct py_stats *py_stats_new(PyObject *callback)

@@ -100,6 +100,11 @@ class Once:
         shutil.rmtree(self.path, ignore_errors=True)
 
 
+def clean(ds):
+    """Files that no version has."""
+    ds.cleanup_old_versions(timedelta(days=99), delete_unverified=True)
+
+
 def file_of(ds):
     return ds.uri.removesuffix("t") + "f.lance"
 
@@ -188,6 +193,15 @@ CALLS = {
     "overwrite": lambda ds: writes(ds, lambda own: pennon.write_dataset(own, own.uri, mode="overwrite")),
     "insert and restore": lambda ds: writes(ds, lambda own: (own.insert({"id": [4]}), own.checkout_version(1).restore())),
     "delete and update": lambda ds: writes(ds, lambda own: (own.update({"id": "id + 1"}, where="id < 3"), own.delete("id > 1"), own.truncate_table())),
+    "columns": lambda ds: writes(ds, lambda own: (own.add_columns({"x": "id + 1"}), own.add_columns(pa.field("n", pa.int8())), own.add_columns(pa.table({"k": [1, 2, 3]})),
+                                                  own.alter_columns({"path": "x", "name": "y", "data_type": pa.int32()}), own.drop_columns(["y"]),
+                                                  own.merge(pa.table({"id": [1], "j": ["a"]}), "id"))),
+    "functions": lambda ds: writes(ds, lambda own: own.add_columns(lambda batch: batch.rename_columns([f"{name} 2" for name in batch.schema.names]))),
+    "function with a checkpoint": lambda ds: writes(ds, lambda own: own.add_columns(
+        pennon.batch_udf(pa.schema([("z", pa.int64())]), own.uri + "/kept")(lambda batch: batch.rename_columns(["z"])), batch_size=1)),
+    "failing function": lambda ds: writes(ds, lambda own: pytest.raises(OSError, own.add_columns, pennon.batch_udf(pa.schema([("z", pa.int8())]))(lambda batch: 1 / 0))),
+    "columns of fragments": lambda ds: (lambda f: (f.merge_columns({"x": "id + 1"}), f.merge(pa.table({"id": [1], "j": ["a"]}), "id"),
+                                                   f.update_columns(pa.table({"id": [1], "name": ["a"]}), "id"), f.delete("id = 1"), clean(ds)))(ds.get_fragment(0)),
     "tags": lambda ds: writes(ds, lambda own: (own.tags.create("a", 1), own.tags.update("a", 1), own.tags.replace_metadata("a", {"k": "v"}), own.tags.delete("a"))),
     "branches": lambda ds: writes(ds, lambda own: (own.create_branch("a"), own.branches.replace_metadata("a", {"k": "v"}), own.branches.delete("a"))),
     "clones": lambda ds: writes(ds, lambda own: (own.shallow_clone(own.uri + "/x", 1), own.deep_clone(own.uri + "/y"))),
@@ -207,7 +221,7 @@ CALLS = {
     "in the way": lambda ds: pytest.raises(OSError, pennon.write_dataset, {"id": [1]}, ds.uri),
     "used stream": lambda ds: pytest.raises(ValueError, used, ds),
 }
-FEW = {"commits", "clones", "settings", "branches", "fragments", "file", "validate", "write", "overwrite", "insert and restore", "tags", "cleanup", "bases"}  # that take long
+FEW = {"columns", "functions", "function with a checkpoint", "failing function", "columns of fragments", "commits", "clones", "settings", "branches", "fragments", "file", "validate", "write", "overwrite", "insert and restore", "tags", "cleanup", "bases"}  # that take long
 
 
 class Failing:

@@ -2,6 +2,7 @@
 """Versions, references, transactions, metadata, and what goes wrong."""
 import copy
 import json
+import pathlib
 import pickle
 from datetime import datetime, timedelta, timezone
 
@@ -224,6 +225,44 @@ def test_repr(ds):
     assert repr(ds) == f"LanceDataset(uri='{ds.uri}', version=1, rows=1000, columns=[id, half, name, list, point])"
     assert "fragment" in repr(ds.get_fragments()[0]).lower()
     assert "id=0" in repr(ds.lance_schema)
+
+
+def test_what_a_function_raises(ds):
+    kind = pa.schema([pa.field("x", pa.int64())])
+    version, files = ds.version, sorted(path.name for path in (pathlib.Path(ds.uri) / "data").iterdir())
+
+    def broken(batch):
+        if batch["id"][0].as_py() > 500:
+            raise ZeroDivisionError("too far")
+        return batch.select(["id"]).rename_columns(["x"])
+
+    with pytest.raises(OSError, match="ZeroDivisionError: too far") as caught:
+        ds.add_columns(pennon.batch_udf(kind)(broken), batch_size=100)
+    assert isinstance(caught.value.__cause__, ZeroDivisionError) and caught.value.__cause__.__traceback__ is not None
+
+    def interrupted(batch):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ds.add_columns(pennon.batch_udf(kind)(interrupted))
+
+    def inside(batch):
+        assert ds.count_rows("id < 10") == 10  # another call while this one is under way
+        return batch.select(["id"]).rename_columns(["x"])
+
+    assert (ds.version, files) == (version, sorted(path.name for path in (pathlib.Path(ds.uri) / "data").iterdir()))
+    ds.add_columns(pennon.batch_udf(kind)(inside))
+    assert ds.count_rows("x = id") == ds.count_rows()
+
+
+def test_a_stream_that_breaks(ds):
+    def batches():
+        yield pa.record_batch({"x": [1, 2, 3]})
+        raise RuntimeError("no more")
+
+    with pytest.raises((OSError, RuntimeError), match="no more"):
+        ds.add_columns(batches(), reader_schema=pa.schema([pa.field("x", pa.int64())]))
+    assert "x" not in ds.schema.names
 
 
 NOT_YET = [
