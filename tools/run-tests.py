@@ -259,7 +259,8 @@ def python_package():
     through.commands[0] += [path("tests", "interop", "test_%s.py" % name) for name in (
         "legacy", "blobs", "features", "features_write", "history", "refs", "transactions", "expressions", "expression_traps")]
     clean = Stage("python-clean", count_closing, [[sys.executable, path("tests", "install", "wheels.py")]], 600)
-    return [[python_wheels()], [clean], [tests], [through]]
+    model = pytest("model", "venv8", "tests/model", 900, PENNON_PYTHON=path("build", "venvpy", "bin", "python"))
+    return [[python_wheels()], [clean], [tests], [through], [model]]
 
 
 def python_sanitized():
@@ -341,6 +342,8 @@ def plan(what):
         return memcheck()
     if what == "interop":
         return [[build("release")], [venvs()], interop()]
+    if what == "python-wheels":
+        return [[venvs()], [python_wheels()]]
     if what == "python":
         return [[build("release")], [venvs()], *python_package()]
     if what == "python-asan":
@@ -399,7 +402,7 @@ def needs(stage):
         names.add("build-release")
     if stage.count is count_pytest or stage.name.startswith("python-"):
         names.add("venvs")
-    if stage.name in ("python", "python-clean", "interop-python"):
+    if stage.name in ("python", "python-clean", "interop-python", "model"):
         names.add("python-wheels")
     if stage.name == "python-torch":
         names |= {"python-wheels", "venv-torch"}
