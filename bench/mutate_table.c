@@ -3,6 +3,10 @@
  *
  * Usage: mutate_table DURABILITY delete TABLE WHERE
  *        mutate_table DURABILITY update TABLE COLUMN=SQL WHERE
+ *        mutate_table DURABILITY merge TABLE FILE KEY          upsert of the rows of an Arrow IPC file
+ *        mutate_table DURABILITY add TABLE COLUMN=SQL
+ *        mutate_table DURABILITY cast TABLE COLUMN             to int64
+ *        mutate_table DURABILITY compact TABLE ROWS            fragments of so many rows
  * DURABILITY: full, or none as official has it. MUTATE_BUDGET in the environment: the budget of the call in bytes.
  * Prints a line: seconds from opening to the end of the commit, rows, bytes read, bytes written, peak memory of the work in bytes, and calls for memory
  * (0 without count_allocations in front). */
@@ -65,6 +69,15 @@ static uint64_t run_delete(pennon_dataset *ds, const pennon_call *call, char **a
     return result.rows_deleted;
 }
 
+/* "a=b" cut in two; the value, and the name in `name`. */
+static const char *cut(const char *text, char *name)
+{
+    const char *equals = strchr(text, '=');
+    if (!equals || equals - text >= NAME_MAX_BYTES) exit(2);
+    snprintf(name, NAME_MAX_BYTES, "%.*s", (int)(equals - text), text);
+    return equals + 1;
+}
+
 static uint64_t run_update(pennon_dataset *ds, const pennon_call *call, char **args)
 {
     pennon_error err;
@@ -73,19 +86,75 @@ static uint64_t run_update(pennon_dataset *ds, const pennon_call *call, char **a
     pennon_mutation_options_init(&o);
     o.call = call;
     char name[NAME_MAX_BYTES];
-    const char *column = name, *equals = strchr(args[0], '=');
-    if (!equals || equals - args[0] >= NAME_MAX_BYTES) exit(2);
-    const char *value = equals + 1;
-    snprintf(name, sizeof name, "%.*s", (int)(equals - args[0]), args[0]);
+    const char *column = name, *value = cut(args[0], name);
     check(pennon_dataset_update(ds, args[1], 1, &column, &value, &o, &result, &err), &err);
     return result.rows_updated;
+}
+
+static uint64_t run_merge(pennon_dataset *ds, const pennon_call *call, char **args)
+{
+    pennon_error err;
+    pennon_merge_result result = {.struct_size = sizeof result};
+    pennon_merge_options o;
+    struct ArrowArrayStream rows;
+    const pennon_source source = {.struct_size = sizeof source, .path = args[0]};
+    const char *key = args[1];
+    const pennon_names on = {1, &key};
+    pennon_merge_options_init(&o);
+    o.call = call;
+    o.on = &on;
+    o.when_matched = PENNON_MATCHED_UPDATE;
+    o.when_not_matched = PENNON_NOT_MATCHED_INSERT;
+    check(pennon_ipc_open(&source, NULL, &rows, &err), &err);
+    check(pennon_dataset_merge(ds, &rows, &o, &result, &err), &err);
+    return result.rows_inserted + result.rows_updated;
+}
+
+static uint64_t run_add(pennon_dataset *ds, const pennon_call *call, char **args)
+{
+    pennon_error err;
+    pennon_evolution_options o;
+    char name[NAME_MAX_BYTES];
+    const char *column = name, *value = cut(args[0], name);
+    pennon_evolution_options_init(&o);
+    o.call = call;
+    check(pennon_dataset_add_columns_sql(ds, 1, &column, &value, &o, NULL, &err), &err);
+    return 0;
+}
+
+static void keep_schema(struct ArrowSchema *s) { s->release = NULL; }
+
+static uint64_t run_cast(pennon_dataset *ds, const pennon_call *call, char **args)
+{
+    pennon_error err;
+    pennon_evolution_options o;
+    struct ArrowSchema type = {.format = "l", .name = "", .flags = ARROW_FLAG_NULLABLE, .release = keep_schema};
+    const pennon_alteration change = {.path = args[0], .type = &type};
+    pennon_evolution_options_init(&o);
+    o.call = call;
+    check(pennon_dataset_alter_columns(ds, 1, &change, &o, NULL, &err), &err);
+    return 0;
+}
+
+static uint64_t run_compact(pennon_dataset *ds, const pennon_call *call, char **args)
+{
+    pennon_error err;
+    pennon_compaction_options o;
+    pennon_compaction_metrics metrics = {.struct_size = sizeof metrics};
+    pennon_compaction_options_init(&o);
+    o.call = call;
+    o.set = PENNON_COMPACT_SET_TARGET_ROWS;
+    o.target_rows_per_fragment = strtoull(args[0], NULL, 10);
+    check(pennon_dataset_compact(ds, &o, &metrics, &err), &err);
+    return metrics.fragments_added;
 }
 
 static const struct {
     const char *name;
     int n_args;
     uint64_t (*run)(pennon_dataset *ds, const pennon_call *call, char **args); /* the rows that the verb tells */
-} works[] = {{"delete", 1, run_delete}, {"update", 2, run_update}};
+} works[] = {{"delete", 1, run_delete}, {"update", 2, run_update}, {"merge", 2, run_merge},
+             {"add", 1, run_add},       {"cast", 1, run_cast},     {"compact", 1, run_compact}};
 
 int main(int argc, char **argv)
 {

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # Licensed under the Apache License, Version 2.0; see LICENSE.
-"""Pennon and official Lance on changes of a table: deletes, updates.
+"""Pennon and official Lance on changes of a table: deletes, updates, merges, new columns, casts, compaction.
 
-Official writes the table: numbers, texts, dates and vectors of 32 floats, in fragments of a quarter million rows. Each round is a process of its own on a fresh copy of
+Official writes the table: numbers, texts, dates and vectors of 32 floats, in fragments of a quarter million rows; for compaction in a hundred fragments, each with a tenth of its
+rows deleted. Merges are upserts by `id` of rows of which all, or half, are there. Each round is a process of its own on a fresh copy of
 the table, the two sides in turn; the figure is the median of ROUNDS processes, from opening to the end of the commit, and both sides must tell the
 same rows. Memory is what the work adds to the process at its peak; bytes are those of its reads and writes.
 
-Usage: mutations_beside_official.py FOLDER_OF_PROGRAMS FOLDER [--rows N] [--rounds N] [--only delete,update] [--cpus N]   (program: bench/mutate_table.c)
+Usage: mutations_beside_official.py FOLDER_OF_PROGRAMS FOLDER [--rows N] [--rounds N] [--only delete,update,merge,add,cast,compact] [--cpus N]   (program: bench/mutate_table.c)
 """
 import argparse
 import os
@@ -27,20 +28,56 @@ VECTOR = 32
 WORKS = [("delete 0.01 %", "delete", ["v < 100"]), ("delete 1 %", "delete", ["v < 10000"]), ("delete 50 %", "delete", ["v < 500000"]),
          ("delete by text", "delete", ["k = 'river'"]),
          ("update 1 %", "update", ["v=v + 1", "v < 10000"]), ("update 50 %", "update", ["f=f * 2", "v < 500000"]),
-         ("update all", "update", ["k='fox'", "true"])]
+         ("update all", "update", ["k='fox'", "true"]),
+         ("merge 1 %, all match", "merge", ["merge-1.arrow", "id"]), ("merge 50 %, all match", "merge", ["merge-50.arrow", "id"]),
+         ("merge 2 %, half match", "merge", ["merge-half.arrow", "id"]),
+         ("add v + 1", "add", ["w=v + 1"]), ("add a vector", "add", ["vec2=vec"]), ("add upper(s)", "add", ["u=upper(s)"]), ("cast int32 to int64", "cast", ["v"]),
+         ("compact 100 fragments", "compact", ["1000000"])]
 
 
-def make_table(folder, rows):
+def make_rows(rows):
+    import numpy as np
+    import pyarrow as pa
+    data = queries_beside_official.mixed_table(rows)
+    vectors = pa.array(np.random.default_rng(3).random(rows * VECTOR, dtype="float32"))
+    return data.append_column("vec", pa.FixedSizeListArray.from_arrays(vectors, VECTOR))
+
+
+def make_tables(folder, rows):
+    """The table, one of many fragments, and the sources of merges."""
     import lance
     import numpy as np
     import pyarrow as pa
-    table = os.path.join(folder, "changes.lance")
-    shutil.rmtree(table, ignore_errors=True)
-    data = queries_beside_official.mixed_table(rows)
-    vectors = pa.array(np.random.default_rng(3).random(rows * VECTOR, dtype="float32"))
-    data = data.append_column("vec", pa.FixedSizeListArray.from_arrays(vectors, VECTOR))
-    lance.write_dataset(data, table, max_rows_per_file=FRAGMENT_ROWS)
-    return table
+    data, tables, rng = make_rows(rows), {}, np.random.default_rng(4)
+    for name, per_file in (("changes", FRAGMENT_ROWS), ("fragments", rows // 100)):
+        tables[name] = os.path.join(folder, f"{name}.lance")
+        shutil.rmtree(tables[name], ignore_errors=True)
+        lance.write_dataset(data, tables[name], max_rows_per_file=per_file)
+    lance.dataset(tables["fragments"]).delete("v % 10 = 3")
+    for name, ids in (("1", rng.choice(rows, rows // 100, replace=False)), ("50", rng.choice(rows, rows // 2, replace=False)),
+                      ("half", np.concatenate([rng.choice(rows, rows // 100, replace=False), np.arange(rows, rows + rows // 100)]))):
+        rng.shuffle(ids)
+        source = make_rows(len(ids)).set_column(0, "id", pa.array(ids, pa.int64()))
+        with pa.OSFile(os.path.join(folder, f"merge-{name}.arrow"), "wb") as f, pa.ipc.new_file(f, source.schema) as writer:
+            writer.write_table(source, max_chunksize=65536)
+    return tables
+
+
+def official_column(work, dataset, args):
+    import pyarrow as pa
+    if work == "merge":
+        with pa.OSFile(args[0]) as f:
+            reader = pa.ipc.open_file(f)
+            source = pa.RecordBatchReader.from_batches(reader.schema, (reader.get_batch(i) for i in range(reader.num_record_batches)))
+            counts = dataset.merge_insert(args[1]).when_matched_update_all().when_not_matched_insert_all().execute(source)
+        return counts["num_inserted_rows"] + counts["num_updated_rows"]
+    if work == "compact":
+        return dataset.optimize.compact_files(target_rows_per_fragment=int(args[0])).fragments_added
+    if work == "add":
+        dataset.add_columns(dict([args[0].split("=", 1)]))
+    else:
+        dataset.alter_columns({"path": args[0], "data_type": pa.int64()})
+    return 0
 
 
 def official(work, table, args):
@@ -52,9 +89,11 @@ def official(work, table, args):
     dataset = lance.dataset(table)
     if work == "delete":
         rows = dataset.delete(args[0])["num_deleted_rows"]
-    else:
+    elif work == "update":
         column, value = args[0].split("=", 1)
         rows = dataset.update({column: value}, where=args[1])["num_rows_updated"]
+    else:
+        rows = official_column(work, dataset, args)
     seconds = time.perf_counter() - start
     print(seconds, rows, beside_official.bytes_read() - read, beside_official.bytes_written() - written, beside_official.status("VmHWM") - before,
           beside_official.allocations() - allocated)
@@ -106,11 +145,12 @@ def main():
     print(f"{'':<24} {'time, ms':^32} {'':>7}   {'peak, MB':^17} {'':>7}   {'read, MB':^17}   {'written, MB':^17}   {'calls for memory':^19}")
     print(f"{'work':<24} {'pennon':>10} {'synced':>10} {'official':>10} {'ratio':>7}   {'pennon':>8} {'official':>8} {'ratio':>7}   {'pennon':>8} {'official':>8}   "
           f"{'pennon':>8} {'official':>8}   {'pennon':>9} {'official':>9}")
-    table = make_table(args.folder, args.rows)
+    tables = make_tables(args.folder, args.rows)
     for name, work, extra in WORKS:
         if args.only is None or work in args.only:
-            compare(args, commands, counter, name, work, table, extra)
-    shutil.rmtree(table)
+            extra = [os.path.join(args.folder, part) if part.endswith(".arrow") else part for part in extra]
+            compare(args, commands, counter, name, work, tables["fragments" if work == "compact" else "changes"], extra)
+    shutil.rmtree(args.folder)
 
 
 if __name__ == "__main__":
