@@ -8,7 +8,7 @@ JOBS ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2)
 VERSION := $(shell sed -n 's/^project.pennon VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
 export JOBS
 
-.PHONY: help build demo test check lint format bench fuzz-quick fuzz-long interop-long expressions-long race-long python wheel python-long install asan ubsan tsan memcheck \
+.PHONY: help build demo test check lint format bench fuzz-quick fuzz-long interop-long expressions-long race-long model-long python wheel python-long install asan ubsan tsan memcheck \
 	coverage dist clean deps deps-test
 
 help:
@@ -23,6 +23,7 @@ help:
 	@echo "make interop-long  every case of the interop matrix, on from where it stopped (SECONDS=n ends it)"
 	@echo "make expressions-long  random queries, official beside, up to CASES=n (100,000); fuzz-long ends with it"
 	@echo "make race-long     sixteen processes with mixed work on one table for SECONDS=n (600)"
+	@echo "make model-long    random programs of table operations on Pennon, official and plain rows, in lock step: PROGRAMS=n (200) of 50 steps from SEED=n (1)"
 	@echo "make wheel         the wheels of the Python packages, into build/wheel, and a test of them in a clean environment"
 	@echo "make python        the tests of the Python package; python-long adds PyTorch, ASan and UBSan"
 	@echo "make asan, ubsan, tsan, memcheck, coverage"
@@ -55,6 +56,13 @@ tsan: deps-test
 	@python3 tools/run-tests.py tsan
 memcheck: deps-test
 	@python3 tools/run-tests.py memcheck
+PROGRAMS ?= 200
+SEED ?= 1
+model-long: deps-test build
+	@tools/venv.sh
+	@python3 tools/run-tests.py python-wheels
+	@build/venv8/bin/python tests/model/lockstep.py build/venvpy/bin/python --programs $(PROGRAMS) --seed $(SEED) --steps 50 --keep build/model
+
 interop-long: deps-test build
 	@tools/venv.sh
 	@build/venv8/bin/python tests/interop/long_matrix.py

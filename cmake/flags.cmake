@@ -17,7 +17,7 @@ else()
 endif()
 
 add_library(pennon_flags INTERFACE)
-target_compile_options(pennon_flags INTERFACE -Wall -Wextra -Wconversion -Wshadow -Wvla -ffunction-sections -fdata-sections)
+target_compile_options(pennon_flags INTERFACE -Wall -Wextra -Wconversion -Wshadow -Wmissing-prototypes -Wvla -ffunction-sections -fdata-sections)
 target_compile_definitions(pennon_flags INTERFACE _FILE_OFFSET_BITS=64)
 if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
     target_compile_definitions(pennon_flags INTERFACE _GNU_SOURCE)

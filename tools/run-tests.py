@@ -260,7 +260,8 @@ def python_package():
         "legacy", "blobs", "blob_verbs", "features", "features_write", "history", "refs", "transactions", "expressions", "expression_traps", "mutations",
         "cleanup", "mapped", "row_bounds", "verify")]
     clean = Stage("python-clean", count_closing, [[sys.executable, path("tests", "install", "wheels.py")]], 600)
-    return [[python_wheels()], [clean], [tests], [through]]
+    model = pytest("model", "venv8", "tests/model", 900, PENNON_PYTHON=path("build", "venvpy", "bin", "python"))
+    return [[python_wheels()], [clean], [tests], [through], [model]]
 
 
 def python_sanitized():
@@ -342,6 +343,8 @@ def plan(what):
         return memcheck()
     if what == "interop":
         return [[build("release")], [venvs()], interop()]
+    if what == "python-wheels":
+        return [[venvs()], [python_wheels()]]
     if what == "python":
         return [[build("release")], [venvs()], *python_package()]
     if what == "python-asan":
@@ -400,7 +403,7 @@ def needs(stage):
         names.add("build-release")
     if stage.count is count_pytest or stage.name.startswith("python-"):
         names.add("venvs")
-    if stage.name in ("python", "python-clean", "interop-python"):
+    if stage.name in ("python", "python-clean", "interop-python", "model"):
         names.add("python-wheels")
     if stage.name == "python-torch":
         names |= {"python-wheels", "venv-torch"}
