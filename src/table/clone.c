@@ -124,7 +124,8 @@ static pennon_status build_manifest(struct cloning *k, struct block **file, penn
     m->has_branch = k->o->new_branch != NULL;
     m->branch = m->has_branch ? bytes_str(k->o->new_branch) : bytes_of(NULL, 0);
     manifest_set_flags(m, snapshot_has_stable_ids(s));
-    return manifest_file_make(k->c->mem, m, bytes_of(k->index_section.data, k->index_section.size), k->transaction, file, err);
+    return manifest_file_make(k->c->mem, m, bytes_of(NULL, 0), bytes_of(k->index_section.data, k->index_section.size),
+                              k->transaction, file, err);
 }
 
 /* What lies at the target's manifest, after a put that did not say OK but `said`, which `err` tells. */

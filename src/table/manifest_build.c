@@ -58,11 +58,6 @@ static pennon_status check_legacy(const struct building *b, pennon_error *err)
     if (b->source == NULL || b->t->which != OPERATION_DELETE)
         return error_set(err, PENNON_NOT_SUPPORTED,
                          "the table has data storage version 0.1, which is read only but for deletes; overwrite it with 2.1");
-    if (schema_has_dictionaries(b->source->schema))
-        return error_set(
-            err, PENNON_NOT_SUPPORTED,
-            "deletes from a table of data storage version 0.1 with dictionary columns, whose values lie in its manifest; "
-            "overwrite it with 2.1");
     return PENNON_OK;
 }
 
@@ -814,6 +809,24 @@ static pennon_status build_message(struct building *b, const char *txn_name, pen
     return PENNON_OK;
 }
 
+/* The values of dictionary columns of a table of 0.1 lie in its manifests, in front of the sections, and know their places in the file: the new manifest
+ * has them in the same places. */
+static struct bytes dictionary_values(const struct building *b)
+{
+    const struct snapshot *s = b->source;
+    if (b->version != STORAGE_LEGACY || !s || !schema_has_dictionaries(s->schema)) return bytes_of(NULL, 0);
+    const struct manifest_message *m = &s->manifest;
+    uint64_t last = 0, end = s->message_at;
+    ASSERT(s->bytes_at == 0 && s->bytes->size >= s->message_at);
+    for (size_t i = 0; i < m->n_fields; i++) {
+        const struct dictionary_message *d = m->fields[i].dictionary;
+        if (d && d->offset > 0) last = max_u64(last, (uint64_t)d->offset);
+    }
+    if (m->has_index_section && m->index_section > last) end = min_u64(end, m->index_section);
+    if (m->has_transaction_section && m->transaction_section > last) end = min_u64(end, m->transaction_section);
+    return bytes_of(s->bytes->data, (size_t)end);
+}
+
 pennon_status manifest_build(const struct call *c, const struct transaction *t, const struct transaction_options *o,
                              struct snapshot *current, uint64_t target, const char *txn_name, struct bytes txn, struct block **out,
                              pennon_error *err)
@@ -827,7 +840,8 @@ pennon_status manifest_build(const struct call *c, const struct transaction *t, 
     TRY(open_source(&b, &opened, err));
     TRY(build_message(&b, txn_name, err));
     TRY(index_section_encode(&b, &indices, err));
-    TRY(manifest_file_make(runtime_mem(c->runtime), &b.out, indices, txn, out, err)); /* the bytes become the snapshot's */
+    TRY(manifest_file_make(runtime_mem(c->runtime), &b.out, dictionary_values(&b), indices, txn, out,
+                           err)); /* the bytes become the snapshot's */
 done:
     schema_release(b.new_schema);
     arena_reset(&b.arena);

@@ -77,8 +77,8 @@ static pennon_status put_footer(struct buf *file, uint64_t position, pennon_erro
     return buf_append(file, footer, sizeof footer, err);
 }
 
-pennon_status manifest_file_make(struct mem *mem, struct manifest_message *m, struct bytes index_section, struct bytes transaction,
-                                 struct block **out, pennon_error *err)
+pennon_status manifest_file_make(struct mem *mem, struct manifest_message *m, struct bytes front, struct bytes index_section,
+                                 struct bytes transaction, struct block **out, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
     struct buf file, message;
@@ -87,6 +87,7 @@ pennon_status manifest_file_make(struct mem *mem, struct manifest_message *m, st
     buf_init(&message, mem, BUF_NO_LIMIT);
     m->has_index_section = index_section.size > 0;
     m->has_transaction_section = transaction.size > 0;
+    TRY(buf_append(&file, front.data, front.size, err));
     if (m->has_index_section) TRY(put_section(&file, index_section, &m->index_section, err));
     if (m->has_transaction_section) TRY(put_section(&file, transaction, &m->transaction_section, err));
     TRY(wire_encode(&manifest_carry_table, m, &message, err));

@@ -87,9 +87,9 @@ pennon_status manifest_stamp(struct arena *a, struct manifest_message *m, uint64
                              const char *txn_name, pennon_error *err) CHECKED;
 /* Feature flags, out of what the message holds and of the flags that it had before. */
 void manifest_set_flags(struct manifest_message *m, bool stable_row_ids);
-/* The file; fills the places of the sections in `m`. Empty sections are left out. */
-pennon_status manifest_file_make(struct mem *mem, struct manifest_message *m, struct bytes index_section, struct bytes transaction,
-                                 struct block **out, pennon_error *err) CHECKED;
+/* The file, which begins with the bytes of `front`; fills the places of the sections in `m`. Empty sections are left out. */
+pennon_status manifest_file_make(struct mem *mem, struct manifest_message *m, struct bytes front, struct bytes index_section,
+                                 struct bytes transaction, struct block **out, pennon_error *err) CHECKED;
 
 /* Store and path of the deletion file that the fragment has; the store is retained for the caller, the path is in c->mem. */
 pennon_status deletion_file_locate(const struct call *c, struct snapshot *s, const struct fragment *f, pennon_store **store,

@@ -78,7 +78,7 @@ static void put_table(struct world *w, struct mem *m, pennon_error *err)
                                             .next_row_id = 30,
                                             .has_max_fragment_id = true,
                                             .max_fragment_id = 4};
-        REQUIRE(manifest_file_make(m, &manifest, indices, bytes_of(NULL, 0), &made, err) == PENNON_OK);
+        REQUIRE(manifest_file_make(m, &manifest, bytes_of(NULL, 0), indices, bytes_of(NULL, 0), &made, err) == PENNON_OK);
         char *path = manifest_path(m, w->at.path, v, true, err);
         REQUIRE(path != NULL && store_put(&w->call, w->at.store, path, bytes_of(made->data, made->size), 0, err) == PENNON_OK);
         mem_free(m, path);

@@ -1,5 +1,7 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /* Updates of tables with blobs: the values move with their rows, in bounded memory, and nothing of a failed update stays. */
+#include <pthread.h>
+
 #include "blob_world.h"
 
 #define LARGE ((size_t)12 << 20)
@@ -132,6 +134,97 @@ static void test_update_blobs__refused(void **state)
     check_all(w, BLOB_ROWS);
 }
 
+/* ---- beside others ---- */
+
+#define UPDATERS 3
+#define UPDATES 4
+
+struct updater {
+    struct blob_world *w;
+    pennon_dataset *ds; /* of its own */
+    uint64_t attempts;
+    bool failed;
+};
+
+static void *update_often(void *arg)
+{
+    struct updater *u = arg;
+    pennon_error err;
+    pennon_error_init(&err);
+    for (int i = 0; i < UPDATES; i++) {
+        const char *column = "id", *sql = "id + 1000";
+        pennon_update_result r = {.struct_size = sizeof r};
+        pennon_mutation_options o;
+        pennon_mutation_options_init(&o);
+        o.call = &u->w->call;
+        o.conflict_retries = 100;
+        const pennon_status st = pennon_dataset_update(u->ds, "id % 2 = 0", 1, &column, &sql, &o, &r, &err);
+        u->failed = u->failed || st != PENNON_OK;
+        u->attempts += r.attempts;
+    }
+    pennon_error_clear(&err);
+    return NULL;
+}
+
+struct stems {
+    char names[512][64];
+    size_t n, data;
+};
+
+/* Data files, and the stems of blob files. */
+static bool note_stem(void *ctx, const pennon_object_info *info)
+{
+    struct stems *s = ctx;
+    const char *name = strstr(info->path, "/data/") + 6, *slash = strchr(name, '/');
+    s->data += !slash;
+    if (!slash) return true;
+    assert_true(s->n < ARRAY_LEN(s->names) && slash - name < 64);
+    memcpy(s->names[s->n++], name, (size_t)(slash - name));
+    return true;
+}
+
+/* Writers of the same rows begin again, and take what they wrote with them: every file is one of a version. */
+static void test_update_blobs__race(void **state)
+{
+    struct blob_world *w = *state;
+    struct updater updaters[UPDATERS];
+    pthread_t threads[UPDATERS];
+    uint64_t attempts = 0, files = 0, total = 0;
+    for (size_t i = 0; i < UPDATERS; i++) {
+        updaters[i] = (struct updater){.w = w, .ds = blob_world_open(w)};
+        assert_int_equal(pthread_create(&threads[i], NULL, update_often, &updaters[i]), 0);
+    }
+    for (size_t i = 0; i < UPDATERS; i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+        assert_false(updaters[i].failed);
+        attempts += updaters[i].attempts;
+        pennon_dataset_free(updaters[i].ds);
+    }
+    assert_true(attempts >= UPDATERS * UPDATES);
+    blob_ok(w, pennon_dataset_refresh(w->ds, &w->call, &w->err));
+    assert_int_equal(pennon_dataset_version(w->ds), 1 + UPDATERS * UPDATES);
+    int64_t ids[BLOB_ROWS];
+    ids_of(w, ids, BLOB_ROWS);
+    for (size_t i = 0; i < BLOB_ROWS; i++) total += (uint64_t)(ids[i] / 1000);
+    assert_int_equal(total, BLOB_ROWS / 2 * UPDATERS * UPDATES);
+    check_all(w, BLOB_ROWS);
+    verify(w);
+    /* A data file a committed update, and the three that were there. */
+    struct snapshot *s;
+    static struct stems stems;
+    stems = (struct stems){.n = 0};
+    dataset_get(w->ds, &s, NULL);
+    blob_ok(w, pennon_store_list(s->at.store, &w->call, "blobs/t/data", true, note_stem, &stems, &w->err));
+    snapshot_release(s);
+    for (size_t i = 0; i < stems.n; i++) {
+        size_t k = 0;
+        while (strcmp(stems.names[k], stems.names[i]) != 0) k++;
+        files += k == i;
+    }
+    assert_int_equal(stems.data, 3 + UPDATERS * UPDATES);
+    assert_int_equal(files, w->v2 ? stems.data : 0);
+}
+
 /* ---- values of many bytes ---- */
 
 static void append_large(struct blob_world *w)
@@ -207,7 +300,8 @@ int main(void)
         WITH(test_update_blobs__rows, blob_setup_v1_stable), WITH(test_update_blobs__rows, blob_setup_v2_stable),
         WITH(test_update_blobs__parts, blob_setup_v1),       WITH(test_update_blobs__parts, blob_setup_v2),
         WITH(test_update_blobs__refused, blob_setup_v1),     WITH(test_update_blobs__refused, blob_setup_v2),
-        WITH(test_update_blobs__large, blob_setup_v2),
+        WITH(test_update_blobs__large, blob_setup_v2),       WITH(test_update_blobs__race, blob_setup_v1),
+        WITH(test_update_blobs__race, blob_setup_v2_stable),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
