@@ -342,12 +342,14 @@ static pennon_status take_field(const struct call *c, const struct field *f, boo
 {
     struct ArrowArray *from = &columns[(*at)++];
     if (f->kind != FIELD_STRUCT) {
-        array_move(from, out);
-        /* The nulls are those of the structs above. */
-        if (inside && !f->nullable && out->n_buffers > 0) {
-            array_give_block(out, 0, NULL, NULL);
-            out->null_count = 0;
+        if (!inside || f->nullable || from->n_buffers == 0 || from->null_count == 0) {
+            array_move(from, out);
+            return PENNON_OK;
         }
+        /* Its nulls are those of the structs above; buffers may be shared with other batches. */
+        TRY_RETURN(array_copy_range(&f->arrow, from, 0, from->length, 0, c->mem, out, err));
+        array_give_block(out, 0, NULL, NULL);
+        out->null_count = 0;
         return PENNON_OK;
     }
     TRY_RETURN(array_new(out, 1, f->n_children, c->mem, err));
