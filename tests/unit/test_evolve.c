@@ -305,6 +305,32 @@ static void test_dataset_evolve__drop(void **state)
     evolve_verify(w, w->ds);
 }
 
+static void test_dataset_evolve__project(void **state)
+{
+    struct scan_world *w = *state;
+    const char *const names[] = {"st.y", "id", "l"}, *const twice[] = {"st.y", "st"}, *const part[] = {"l.item"},
+                      *const none[] = {"q"};
+    const pennon_evolution_options o = evolve_options(w);
+    pennon_evolution_result r = {.struct_size = sizeof r};
+    const uint64_t rows = evolve_count(w, w->ds, NULL), match = evolve_count(w, w->ds, "st.y = 'y7'");
+    const int32_t y = evolve_field(w->ds, "st.y");
+    scan_fails(w, pennon_dataset_project(w->ds, 0, names, &o, NULL, &w->err), PENNON_INVALID_ARGUMENT, "no column to keep");
+    scan_fails(w, pennon_dataset_project(w->ds, 1, none, &o, NULL, &w->err), PENNON_INVALID_ARGUMENT, "Column q does not exist");
+    scan_fails(w, pennon_dataset_project(w->ds, 2, twice, &o, NULL, &w->err), PENNON_INVALID_ARGUMENT, "named twice");
+    scan_fails(w, pennon_dataset_project(w->ds, 1, part, &o, NULL, &w->err), PENNON_NOT_SUPPORTED, "a part of 'l'");
+    scan_ok(w, pennon_dataset_project(w->ds, 3, names, &o, &r, &w->err));
+    assert_int_equal(r.fields_dropped, 5);
+    const struct schema *s = w->ds->snapshot->schema;
+    assert_int_equal(s->n_fields, 3);
+    assert_string_equal(s->fields[0]->name, "st");
+    assert_string_equal(s->fields[1]->name, "id");
+    assert_int_equal(evolve_field(w->ds, "st.y"), y);
+    assert_int_equal(evolve_field(w->ds, "st.x"), -1);
+    assert_int_equal(evolve_count(w, w->ds, NULL), rows);
+    assert_int_equal(evolve_count(w, w->ds, "st.y = 'y7'"), match);
+    evolve_verify(w, w->ds);
+}
+
 /* ---- alter ---- */
 
 static void test_dataset_evolve__rename(void **state)
@@ -800,6 +826,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_dataset_evolve__dead_rows, scan_setup_stable, scan_teardown),
         cmocka_unit_test_setup_teardown(test_dataset_evolve__dead_fragment, scan_setup, scan_teardown),
         cmocka_unit_test_setup_teardown(test_dataset_evolve__drop, scan_setup, scan_teardown),
+        cmocka_unit_test_setup_teardown(test_dataset_evolve__project, scan_setup, scan_teardown),
         cmocka_unit_test_setup_teardown(test_dataset_evolve__rename, scan_setup, scan_teardown),
         cmocka_unit_test_setup_teardown(test_dataset_evolve__nullable, scan_setup, scan_teardown),
         cmocka_unit_test_setup_teardown(test_dataset_evolve__cast, scan_setup_stable, scan_teardown),
