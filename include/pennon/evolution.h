@@ -138,6 +138,12 @@ PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_drop_columns(pennon_da
                                                                        const pennon_evolution_options *options,
                                                                        pennon_evolution_result *result, pennon_error *err);
 
+/* Keep the columns alone that are named, in the order of their names; "a.b" keeps a part of a struct, and the others of `a` go. Nothing is written, as with a
+ * drop. INVALID_ARGUMENT: an unknown name, none, one that is named twice. */
+PENNON_EXPORT PENNON_CHECKED pennon_status pennon_dataset_project(pennon_dataset *ds, size_t n, const char *const *names,
+                                                                  const pennon_evolution_options *options,
+                                                                  pennon_evolution_result *result, pennon_error *err);
+
 enum { PENNON_NULLABLE_KEEP = 0, PENNON_NULLABLE_YES = 1, PENNON_NULLABLE_NO = 2 };
 
 typedef struct pennon_alteration {

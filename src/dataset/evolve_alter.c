@@ -10,20 +10,39 @@
 
 /* ---- drop ---- */
 
-static pennon_status drop(struct evolving *e, size_t n, const char *const *names, pennon_error *err)
+/* The fields of the names, in the arena. */
+static pennon_status find_fields(struct evolving *e, size_t n, const char *const *names, const char *what,
+                                 const struct field ***out, pennon_error *err)
 {
-    const struct field **gone;
-    if (n == 0 || !names) return evolve_invalid(err, "no column to drop");
-    gone = arena_calloc(&e->arena, n, sizeof *gone, err);
-    if (!gone) return err->code;
+    const struct field **fields;
+    if (n == 0 || !names) return evolve_invalid(err, "no column to %s", what);
+    fields = arena_calloc(&e->arena, n, sizeof *fields, err);
+    if (!fields) return err->code;
     for (size_t i = 0; i < n; i++) {
         if (!names[i]) return evolve_invalid(err, "column name %zu is NULL", i);
-        TRY_RETURN(schema_find_inside(e->s->schema, names[i], &gone[i], err));
-        if (!gone[i]) {
+        TRY_RETURN(schema_find_inside(e->s->schema, names[i], &fields[i], err));
+        if (!fields[i]) {
             (void)evolve_invalid(err, "Column %s does not exist in the dataset", names[i]);
             return error_kind(err, "FieldNotFound");
         }
     }
+    *out = fields;
+    return PENNON_OK;
+}
+
+static pennon_status project(struct evolving *e, size_t n, const char *const *names, pennon_error *err)
+{
+    const struct field **kept;
+    TRY_RETURN(find_fields(e, n, names, "keep", &kept, err));
+    TRY_RETURN(schema_select(e->c->mem, e->s->schema, kept, n, e->s->storage_version, &e->schema, err));
+    e->result.fields_dropped = e->s->schema->n_all - e->schema->n_all;
+    return evolve_commit(e, true, err);
+}
+
+static pennon_status drop(struct evolving *e, size_t n, const char *const *names, pennon_error *err)
+{
+    const struct field **gone;
+    TRY_RETURN(find_fields(e, n, names, "drop", &gone, err));
     TRY_RETURN(schema_exclude(e->c->mem, e->s->schema, gone, n, e->s->storage_version, &e->schema, err));
     if (e->schema->n_fields == 0) return evolve_invalid(err, "Cannot drop all columns from a dataset");
     e->result.fields_dropped = e->s->schema->n_all - e->schema->n_all;
@@ -47,6 +66,18 @@ pennon_status pennon_dataset_drop_columns(pennon_dataset *ds, size_t n, const ch
     pennon_status st = evolve_begin(&e, &a, &o, options, ds);
     if (st == PENNON_OK) st = refuse_parts(&e, a.err);
     if (st == PENNON_OK) st = drop(&e, n, names, a.err);
+    return evolve_end(&e, st, result, err);
+}
+
+pennon_status pennon_dataset_project(pennon_dataset *ds, size_t n, const char *const *names,
+                                     const pennon_evolution_options *options, pennon_evolution_result *result, pennon_error *err)
+{
+    struct api a;
+    pennon_evolution_options o;
+    struct evolving e;
+    pennon_status st = evolve_begin(&e, &a, &o, options, ds);
+    if (st == PENNON_OK) st = refuse_parts(&e, a.err);
+    if (st == PENNON_OK) st = project(&e, n, names, a.err);
     return evolve_end(&e, st, result, err);
 }
 
@@ -342,12 +373,14 @@ static pennon_status take_field(const struct call *c, const struct field *f, boo
 {
     struct ArrowArray *from = &columns[(*at)++];
     if (f->kind != FIELD_STRUCT) {
-        array_move(from, out);
-        /* The nulls are those of the structs above. */
-        if (inside && !f->nullable && out->n_buffers > 0) {
-            array_give_block(out, 0, NULL, NULL);
-            out->null_count = 0;
+        if (!inside || f->nullable || from->n_buffers == 0 || from->null_count == 0) {
+            array_move(from, out);
+            return PENNON_OK;
         }
+        /* Its nulls are those of the structs above; buffers may be shared with other batches. */
+        TRY_RETURN(array_copy_range(&f->arrow, from, 0, from->length, 0, c->mem, out, err));
+        array_give_block(out, 0, NULL, NULL);
+        out->null_count = 0;
         return PENNON_OK;
     }
     TRY_RETURN(array_new(out, 1, f->n_children, c->mem, err));

@@ -185,6 +185,10 @@ pennon_status schema_merge(struct mem *m, const struct schema *table, const stru
  * column goes. NOT_SUPPORTED: parts of a packed struct, a map or a blob. */
 pennon_status schema_exclude(struct mem *m, const struct schema *s, const struct field *const *gone, size_t n, uint32_t version,
                              struct schema **out, pennon_error *err) CHECKED;
+/* The fields of `s` alone, with those above and below them; top-level ones in the order in which they or their parts are first listed. INVALID_ARGUMENT: a
+ * field that is listed twice, or whose parent is. NOT_SUPPORTED as for schema_exclude, and parts of a list up to version 2.1. */
+pennon_status schema_select(struct mem *m, const struct schema *s, const struct field *const *kept, size_t n, uint32_t version,
+                            struct schema **out, pennon_error *err) CHECKED;
 struct field_alteration {
     const struct field *field; /* of the schema that is altered */
     const char *rename;        /* NULL = keeps its name */

@@ -5,6 +5,7 @@
  * -------|-----------------------------|-----------------------------------------------------------------------------
  * add    | place, id, everything       | at the end of the table or of their struct; ids in pre-order
  * drop   | place, id, everything       | -
+ * select | id, everything but place    | -
  * alter  | place; id unless it is cast | a cast field is a new one: new ids for it and what is in it, no metadata
  *
  * The caller says where new ids begin: behind all that the schema and the data files have ever used.
@@ -200,6 +201,70 @@ pennon_status schema_exclude(struct mem *m, const struct schema *s, const struct
     x.to = NULL;
 done:
     schema_release(x.to);
+    return st;
+}
+
+/* ---- select ---- */
+
+static const struct field *top_of(const struct field *f)
+{
+    while (f->parent != NULL) f = f->parent;
+    return f;
+}
+
+static bool is_above(const struct field *above, const struct field *f)
+{
+    for (; f != NULL; f = f->parent) {
+        if (f == above) return true;
+    }
+    return false;
+}
+
+static pennon_status check_selected(const struct field *const *kept, size_t n, uint32_t version, pennon_error *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        for (const struct field *up = kept[i]->parent; up != NULL; up = up->parent) {
+            const bool list = up->kind == FIELD_LIST || up->kind == FIELD_FSL_STRUCT;
+            if (up->kind == FIELD_STRUCT || (list && version > STORAGE_2_1)) continue;
+            return error_set(err, PENNON_NOT_SUPPORTED, "keeping a part of '%.128s', of type %.64s; keep all of it", up->name,
+                             up->logical_type);
+        }
+        for (size_t k = 0; k < i; k++) {
+            if (is_above(kept[i], kept[k]) || is_above(kept[k], kept[i]))
+                return error_set(err, PENNON_INVALID_ARGUMENT, "column '%.128s' is named twice", kept[i]->name);
+        }
+    }
+    return PENNON_OK;
+}
+
+pennon_status schema_select(struct mem *m, const struct schema *s, const struct field *const *kept, size_t n, uint32_t version,
+                            struct schema **out, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    struct schema *part = NULL, *to = NULL;
+    int32_t *ids = NULL;
+    TRY(check_selected(kept, n, version, err));
+    TRY_NEW(ids, mem_calloc(m, n + 1, sizeof *ids, err));
+    for (size_t i = 0; i < n; i++) ids[i] = kept[i]->id;
+    TRY(schema_project_ids(m, s, ids, n, &part, err));
+    TRY_NEW(to, schema_new(m, err));
+    TRY(pairs_copy(&to->arena, s->metadata, s->n_metadata, &to->metadata, &to->n_metadata, err));
+    TRY_NEW(to->fields, arena_calloc(&to->arena, n + 1, sizeof(struct field *), err));
+    for (size_t i = 0; i < n; i++) {
+        const struct field *top = top_of(kept[i]);
+        bool listed = false;
+        for (size_t k = 0; k < to->n_fields && !listed; k++) listed = to->fields[k]->id == top->id;
+        if (listed) continue;
+        TRY_NEW(to->fields[to->n_fields], field_copy(to, schema_find_id(part, top->id), err));
+        to->n_fields++;
+    }
+    TRY(schema_finish(to, err));
+    *out = to;
+    to = NULL;
+done:
+    mem_free(m, ids);
+    schema_release(part);
+    schema_release(to);
     return st;
 }
 

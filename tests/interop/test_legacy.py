@@ -258,6 +258,14 @@ def test_append_is_refused_and_overwrite_moves_on(official, tmp_path):
     same(load(out), pennon.scan(uri, version=1))
 
 
+def test_columns_are_not_changed(official, tmp_path):
+    uri = written(official, tmp_path, pa.table({"a": pa.array([1, 2, 3]), "b": [1.5, 2.5, 3.5]}))
+    for args in (("add-column", uri, "c=a + 1"), ("add-column", uri, "--nulls", "c int8"), ("drop-column", uri, "b"), ("alter-column", uri, "a", "--rename", "c")):
+        with pytest.raises(pennon.Failed, match="0.1"):
+            pennon.run(*args)
+    assert pennon.as_json("info", uri)["version"] == 1
+
+
 def test_small_budget_and_one_thread(official, tmp_path):
     """Rows are read in batches of what fits, not in the batches of the file."""
     n = 60000

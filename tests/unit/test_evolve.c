@@ -44,6 +44,24 @@ static void run_sql(struct scan_world *w)
 static void test_dataset_evolve__sql(void **state) { run_sql(*state); }
 static void test_dataset_evolve__sql_stable(void **state) { run_sql(*state); }
 
+/* JSON stays JSON; names that need quotes. */
+static void test_dataset_evolve__kinds(void **state)
+{
+    struct scan_world *w = *state;
+    const uint64_t rows = evolve_count(w, w->ds, NULL), nulls = evolve_count(w, w->ds, "j IS NULL");
+    (void)evolve_sql(w, w->ds, "j2", "j");
+    assert_string_equal(schema_find_name(w->ds->snapshot->schema, "j2")->logical_type, "json");
+    assert_int_equal(evolve_count(w, w->ds, "json_extract(j2, '$.a') = json_extract(j, '$.a')"), rows - nulls);
+    (void)evolve_sql(w, w->ds, "odd `name`", "_rowid");
+    (void)evolve_sql(w, w->ds, "list", "l");
+    (void)evolve_sql(w, w->ds, "struct", "st");
+    (void)evolve_sql(w, w->ds, "a", "5");
+    assert_int_equal(evolve_count(w, w->ds, "`struct`.x = st.x AND a = 5"), evolve_count(w, w->ds, "st.x IS NOT NULL"));
+    scan_ok(w, evolve_try_alter(w, w->ds, "list", NULL, 0, "large_list<item: int64>", NULL));
+    assert_int_equal(evolve_count(w, w->ds, "array_length(list) = array_length(l)"), evolve_count(w, w->ds, "l IS NOT NULL"));
+    evolve_verify(w, w->ds);
+}
+
 static uint64_t updated_at(struct scan_world *w, uint64_t version)
 {
     char where[64];
@@ -205,6 +223,54 @@ static void test_dataset_evolve__dead_rows(void **state)
     evolve_verify(w, w->ds);
 }
 
+/* Other engines leave fragments in place that have no live row. */
+static void empty_fragment(struct scan_world *w, size_t i)
+{
+    struct call c;
+    struct snapshot *s, *made;
+    struct transaction *t;
+    struct id_set rows;
+    struct deletion_file_message gone;
+    struct fragment_message changed;
+    char *path;
+    pennon_commit_options k;
+    pennon_commit_options_init(&k);
+    dataset_get(w->ds, &s, NULL);
+    scan_ok(w, call_begin(&c, &w->call, &w->err));
+    scan_ok(w, fragment_load(s, &s->fragments[i], &w->err));
+    id_set_init(&rows, w->mem);
+    scan_ok(w, id_set_add_range(&rows, 0, (uint32_t)s->fragments[i].physical_rows - 1, &w->err));
+    scan_ok(w, deletion_file_write(&c, &s->at, s->fragments[i].id, s->version, &rows, &gone, &path, &w->err));
+    scan_ok(w, transaction_new(w->mem, OPERATION_DELETE, s->version, &t, &w->err));
+    changed = *s->fragments[i].message;
+    changed.deletion_file = &gone;
+    t->op.remove = (struct delete_message){.updated_fragments = &changed, .n_updated_fragments = 1, .predicate = bytes_str("all")};
+    scan_ok(w, commit_on(&c, &s->at, s, t, &k, &made, &w->err));
+    dataset_move(w->ds, made);
+    transaction_free(t);
+    mem_free(c.mem, path);
+    id_set_free(&rows);
+    snapshot_release(s);
+    call_end(&c);
+}
+
+static void test_dataset_evolve__dead_fragment(void **state)
+{
+    struct scan_world *w = *state;
+    struct ArrowArrayStream rows;
+    const char *const names[] = {"n", "nn", "t", "l2"}, *const values[] = {"m + 1", "id IS NULL", "concat(s, '!')", "l"};
+    const pennon_evolution_options o = evolve_options(w);
+    empty_fragment(w, 0);
+    const uint64_t n = evolve_count(w, w->ds, NULL);
+    scan_ok(w, pennon_dataset_add_columns_sql(w->ds, 4, names, values, &o, NULL, &w->err));
+    assert_int_equal(evolve_count(w, w->ds, "nn = false"), n);
+    evolve_stream(w, "k", 0, (int64_t)n, 2, &rows);
+    scan_ok(w, pennon_dataset_add_columns_stream(w->ds, &rows, &o, NULL, &w->err));
+    assert_int_equal(evolve_count(w, w->ds, "k = _rowoffset"), n);
+    scan_ok(w, evolve_try_alter(w, w->ds, "m", NULL, 0, "int32", NULL));
+    evolve_verify(w, w->ds);
+}
+
 /* ---- drop ---- */
 
 static void test_dataset_evolve__drop(void **state)
@@ -236,6 +302,32 @@ static void test_dataset_evolve__drop(void **state)
     (void)evolve_sql(w, w->ds, "m", "f");
     assert_int_equal(evolve_field(w->ds, "m"), j + 1);
     assert_int_equal(evolve_files(w), files + 4);
+    evolve_verify(w, w->ds);
+}
+
+static void test_dataset_evolve__project(void **state)
+{
+    struct scan_world *w = *state;
+    const char *const names[] = {"st.y", "id", "l"}, *const twice[] = {"st.y", "st"}, *const part[] = {"l.item"},
+                      *const none[] = {"q"};
+    const pennon_evolution_options o = evolve_options(w);
+    pennon_evolution_result r = {.struct_size = sizeof r};
+    const uint64_t rows = evolve_count(w, w->ds, NULL), match = evolve_count(w, w->ds, "st.y = 'y7'");
+    const int32_t y = evolve_field(w->ds, "st.y");
+    scan_fails(w, pennon_dataset_project(w->ds, 0, names, &o, NULL, &w->err), PENNON_INVALID_ARGUMENT, "no column to keep");
+    scan_fails(w, pennon_dataset_project(w->ds, 1, none, &o, NULL, &w->err), PENNON_INVALID_ARGUMENT, "Column q does not exist");
+    scan_fails(w, pennon_dataset_project(w->ds, 2, twice, &o, NULL, &w->err), PENNON_INVALID_ARGUMENT, "named twice");
+    scan_fails(w, pennon_dataset_project(w->ds, 1, part, &o, NULL, &w->err), PENNON_NOT_SUPPORTED, "a part of 'l'");
+    scan_ok(w, pennon_dataset_project(w->ds, 3, names, &o, &r, &w->err));
+    assert_int_equal(r.fields_dropped, 5);
+    const struct schema *s = w->ds->snapshot->schema;
+    assert_int_equal(s->n_fields, 3);
+    assert_string_equal(s->fields[0]->name, "st");
+    assert_string_equal(s->fields[1]->name, "id");
+    assert_int_equal(evolve_field(w->ds, "st.y"), y);
+    assert_int_equal(evolve_field(w->ds, "st.x"), -1);
+    assert_int_equal(evolve_count(w, w->ds, NULL), rows);
+    assert_int_equal(evolve_count(w, w->ds, "st.y = 'y7'"), match);
     evolve_verify(w, w->ds);
 }
 
@@ -725,13 +817,16 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_dataset_evolve__sql, scan_setup, scan_teardown),
         cmocka_unit_test_setup_teardown(test_dataset_evolve__sql_stable, scan_setup_stable, scan_teardown),
+        cmocka_unit_test_setup_teardown(test_dataset_evolve__kinds, scan_setup, scan_teardown),
         cmocka_unit_test_setup_teardown(test_dataset_evolve__lineage, scan_setup_stable, scan_teardown),
         cmocka_unit_test_setup_teardown(test_dataset_evolve__nulls, scan_setup, scan_teardown),
         cmocka_unit_test_setup_teardown(test_dataset_evolve__stream, scan_setup, scan_teardown),
         cmocka_unit_test_setup_teardown(test_dataset_evolve__many, scan_setup, scan_teardown),
         cmocka_unit_test_setup_teardown(test_dataset_evolve__parts, scan_setup, scan_teardown),
         cmocka_unit_test_setup_teardown(test_dataset_evolve__dead_rows, scan_setup_stable, scan_teardown),
+        cmocka_unit_test_setup_teardown(test_dataset_evolve__dead_fragment, scan_setup, scan_teardown),
         cmocka_unit_test_setup_teardown(test_dataset_evolve__drop, scan_setup, scan_teardown),
+        cmocka_unit_test_setup_teardown(test_dataset_evolve__project, scan_setup, scan_teardown),
         cmocka_unit_test_setup_teardown(test_dataset_evolve__rename, scan_setup, scan_teardown),
         cmocka_unit_test_setup_teardown(test_dataset_evolve__nullable, scan_setup, scan_teardown),
         cmocka_unit_test_setup_teardown(test_dataset_evolve__cast, scan_setup_stable, scan_teardown),

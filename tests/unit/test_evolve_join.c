@@ -125,6 +125,20 @@ static void run_update(struct scan_world *w, bool stable)
     evolve_verify(w, w->ds);
 }
 
+/* The key itself gets new values. */
+static void test_dataset_join__update_of_the_key(void **state)
+{
+    struct scan_world *w = *state;
+    struct ArrowArrayStream right;
+    const pennon_evolution_options o = evolve_options(w);
+    const uint64_t rows = evolve_count(w, w->ds, NULL), match = evolve_count(w, w->ds, "id >= 100 AND id < 400");
+    make_right(w, "struct<k: int64, id: int64>", 100, 1, 300, 1000, &right);
+    scan_ok(w, pennon_dataset_update_columns(w->ds, &right, "id", "k", &o, NULL, &w->err));
+    assert_int_equal(evolve_count(w, w->ds, "id >= 100000 AND id % 1000 = 0"), match);
+    assert_int_equal(evolve_count(w, w->ds, NULL), rows);
+    evolve_verify(w, w->ds);
+}
+
 static void test_dataset_join__update(void **state) { run_update(*state, false); }
 static void test_dataset_join__update_stable(void **state) { run_update(*state, true); }
 
@@ -186,6 +200,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_dataset_join__rows, scan_setup, scan_teardown),
         cmocka_unit_test_setup_teardown(test_dataset_join__keys, scan_setup_stable, scan_teardown),
         cmocka_unit_test_setup_teardown(test_dataset_join__refused, scan_setup, scan_teardown),
+        cmocka_unit_test_setup_teardown(test_dataset_join__update_of_the_key, scan_setup, scan_teardown),
         cmocka_unit_test_setup_teardown(test_dataset_join__update, scan_setup, scan_teardown),
         cmocka_unit_test_setup_teardown(test_dataset_join__update_stable, scan_setup_stable, scan_teardown),
         cmocka_unit_test_setup_teardown(test_dataset_join__update_refused, scan_setup, scan_teardown),
