@@ -147,7 +147,7 @@ done:
 }
 
 pennon_status written_data_file(struct arena *a, const char *file_name, uint32_t version, const struct written_file *written,
-                           struct data_file_message **out, pennon_error *err)
+                                struct data_file_message **out, pennon_error *err)
 {
     struct data_file_message *f = arena_calloc(a, 1, sizeof *f, err);
     char *name = arena_strndup(a, file_name, strlen(file_name), err);

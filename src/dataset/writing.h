@@ -34,7 +34,7 @@ pennon_status write_uncommitted(struct call *c, const struct table_location *at,
 
 /* What the version says of a finished file of the table's data folder, in the arena. */
 pennon_status written_data_file(struct arena *a, const char *file_name, uint32_t version, const struct written_file *written,
-                           struct data_file_message **out, pennon_error *err) CHECKED;
+                                struct data_file_message **out, pennon_error *err) CHECKED;
 
 /* The same on top of a version that is open: an Append of rows of its schema. */
 pennon_status write_onto(struct call *c, struct snapshot *s, struct ArrowArrayStream *data, const pennon_write_options *o,

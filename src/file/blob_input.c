@@ -57,8 +57,8 @@ static pennon_status put_uris(const struct ArrowArray *column, struct mem *m, st
     to[0] = 0;
     for (uint64_t row = 0; row < n; row++) {
         if (is_external(column, row)) {
-            TRY(buf_printf(&text, err, NAME_FORM, ((const uint32_t *)part(column, 3))[row], ((const uint64_t *)part(column, 1))[row],
-                           ((const uint64_t *)part(column, 2))[row]));
+            TRY(buf_printf(&text, err, NAME_FORM, ((const uint32_t *)part(column, 3))[row],
+                           ((const uint64_t *)part(column, 1))[row], ((const uint64_t *)part(column, 2))[row]));
             TRY(buf_append(&text, (const uint8_t *)column->children[4]->buffers[2] + ends[row], (size_t)(ends[row + 1] - ends[row]),
                            err));
         }
