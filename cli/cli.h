@@ -114,6 +114,12 @@ enum option_id {
     OPT_NULLABLE,
     OPT_ON,
     OPT_RIGHT_ON,
+    OPT_TARGET_ROWS,
+    OPT_MAX_BYTES,
+    OPT_NO_DELETIONS,
+    OPT_THRESHOLD,
+    OPT_MAX_SOURCES,
+    OPT_DEFER,
     OPT_COUNT
 };
 
@@ -219,6 +225,6 @@ extern const struct command command_info, command_schema, command_versions, comm
     command_take, command_write, command_export, command_inspect, command_verify, command_cleanup, command_log, command_tag,
     command_branch, command_clone, command_commit, command_transaction, command_restore, command_config, command_delete,
     command_update, command_blob, command_delta, command_add_column, command_drop_column, command_alter_column,
-    command_join_columns;
+    command_join_columns, command_compact;
 
 #endif

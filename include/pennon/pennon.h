@@ -14,6 +14,7 @@
  *     refs.h       tags, branches, clones
  *     mutation.h   delete and update rows
  *     evolution.h  add, drop, alter columns
+ *     compaction.h fewer, larger fragments
  *     transaction.h transactions, commit, restore, config and metadata, base paths
  *     delta.h      what changed between two versions
  *     ingest.h     CSV, JSON lines and IPC in and out
@@ -27,6 +28,7 @@
 #include "pennon/arrow_abi.h"
 #include "pennon/async.h"
 #include "pennon/blob.h"
+#include "pennon/compaction.h"
 #include "pennon/dataset.h"
 #include "pennon/delta.h"
 #include "pennon/evolution.h"

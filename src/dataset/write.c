@@ -146,6 +146,27 @@ done:
     return st;
 }
 
+pennon_status written_data_file(struct arena *a, const char *file_name, uint32_t version, const struct written_file *written,
+                                struct data_file_message **out, pennon_error *err)
+{
+    struct data_file_message *f = arena_calloc(a, 1, sizeof *f, err);
+    char *name = arena_strndup(a, file_name, strlen(file_name), err);
+    int32_t *ids = arena_alloc(a, (written->n_fields * 2 + 1) * sizeof *ids, err);
+    if (!f || !name || !ids) return err->code;
+    if (written->n_fields) memcpy(ids, written->fields, written->n_fields * sizeof *ids);
+    if (written->n_fields) memcpy(ids + written->n_fields, written->columns, written->n_fields * sizeof *ids);
+    *f = (struct data_file_message){.path = bytes_str(name),
+                                    .fields = ids,
+                                    .n_fields = written->n_fields,
+                                    .column_indices = ids + written->n_fields,
+                                    .n_column_indices = written->n_fields,
+                                    .file_major_version = version >> 16,
+                                    .file_minor_version = version & 0xffff,
+                                    .file_size_bytes = written->size};
+    *out = f;
+    return PENNON_OK;
+}
+
 /* End the file and note its fragment. */
 static pennon_status close_file(struct writing *w, pennon_error *err)
 {
@@ -161,23 +182,9 @@ static pennon_status close_file(struct writing *w, pennon_error *err)
     w->paths[w->n_paths++] = (struct written_path){w->target->store, w->file_path, done_file.n_sidecars};
     w->file_path = NULL;
     struct data_file_message *f;
-    TRY_NEW(f, arena_calloc(&w->arena, 1, sizeof *f, err));
-    char *name;
-    TRY_NEW(name, arena_strndup(&w->arena, w->file_name, strlen(w->file_name), err));
-    int32_t *ids;
-    TRY_NEW(ids, arena_alloc(&w->arena, (done_file.n_fields * 2 + 1) * sizeof *ids, err));
-    if (done_file.n_fields) memcpy(ids, done_file.fields, done_file.n_fields * sizeof *ids);
-    if (done_file.n_fields) memcpy(ids + done_file.n_fields, done_file.columns, done_file.n_fields * sizeof *ids);
-    *f = (struct data_file_message){.path = bytes_str(name),
-                                    .fields = ids,
-                                    .n_fields = done_file.n_fields,
-                                    .column_indices = ids + done_file.n_fields,
-                                    .n_column_indices = done_file.n_fields,
-                                    .file_major_version = w->version >> 16,
-                                    .file_minor_version = w->version & 0xffff,
-                                    .file_size_bytes = done_file.size,
-                                    .has_base_id = w->target->has_base,
-                                    .base_id = w->target->base_id};
+    TRY(written_data_file(&w->arena, w->file_name, w->version, &done_file, &f, err));
+    f->has_base_id = w->target->has_base;
+    f->base_id = w->target->base_id;
     w->fragments[w->n_fragments++] = (struct fragment_message){.files = f, .n_files = 1, .physical_rows = done_file.rows};
 done:
     file_writer_abort(file);

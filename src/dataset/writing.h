@@ -32,6 +32,10 @@ void write_targets_free(struct mem *m, struct write_target *targets, size_t n);
 pennon_status write_uncommitted(struct call *c, const struct table_location *at, struct ArrowArrayStream *data,
                                 const pennon_write_options *o, struct mem *m, struct transaction **out, pennon_error *err) CHECKED;
 
+/* What the version says of a finished file of the table's data folder, in the arena. */
+pennon_status written_data_file(struct arena *a, const char *file_name, uint32_t version, const struct written_file *written,
+                                struct data_file_message **out, pennon_error *err) CHECKED;
+
 /* The same on top of a version that is open: an Append of rows of its schema. */
 pennon_status write_onto(struct call *c, struct snapshot *s, struct ArrowArrayStream *data, const pennon_write_options *o,
                          struct mem *m, struct transaction **out, pennon_error *err) CHECKED;
@@ -40,7 +44,6 @@ pennon_status write_onto(struct call *c, struct snapshot *s, struct ArrowArraySt
 pennon_status write_onto_given(struct call *c, struct snapshot *s, struct ArrowArrayStream *data, const pennon_write_options *o,
                                blob_given_fn given, void *given_ctx, struct mem *m, struct transaction **out,
                                pennon_error *err) CHECKED;
-
 /* ---- transactions (transaction_build.c) ---- */
 
 /* Put the pairs over the properties; a NULL value removes the key. */

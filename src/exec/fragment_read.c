@@ -531,7 +531,7 @@ static pennon_status only_live(struct reading *rd, const struct deletion_vector 
 
 bool column_plan_reads_blobs(const struct column_plan *p)
 {
-    if (p->blobs != BLOB_AS_BYTES) return false;
+    if (p->blobs != BLOB_AS_BYTES && p->blobs != BLOB_AS_INPUT) return false;
     for (size_t i = 0; i < p->read->n_fields; i++) {
         if (field_has_blob(p->read->fields[i])) return true;
     }

@@ -116,7 +116,7 @@ static pennon_status collect(struct blobs *b, pennon_error *err)
         pennon_status st = blob_value_at(b->field, b->column, row, &v, err);
         if (st != PENNON_OK) return error_prefix(err, "column '%s', row %" PRIu64 " of the batch", b->field->name, row);
         if (v.is_null || (v.size == 0 && v.place != BLOB_ELSEWHERE)) continue;
-        if (v.place == BLOB_ELSEWHERE && b->p->no_external) continue;
+        if (v.place == BLOB_ELSEWHERE && (b->p->no_external || b->p->blobs == BLOB_AS_INPUT)) continue;
         TRY_RETURN(mem_grow(b->c->mem, &b->pieces, &b->cap, b->n, sizeof *b->pieces, SIZE_MAX / 256, err));
         b->pieces[b->n++] = (struct piece){row, v.offset, v.size, v.uri, v.id, v.place, v.whole};
     }
@@ -327,8 +327,14 @@ static pennon_status read_node(const struct call *c, struct file_reader *r, cons
     for (uint32_t i = 0; !node->is_leaf && i < node->n_children; i++)
         TRY_RETURN(read_node(c, r, p, &node->children[i], array->children[i], err));
     if (!node->is_leaf) return PENNON_OK;
-    struct ArrowArray bytes = {0};
+    struct ArrowArray bytes = {0}, input = {0};
+    const bool as_input = p->blobs == BLOB_AS_INPUT && node->field->kind == FIELD_BLOB_V2;
     pennon_status st = read_column(c, r, p, node->field, array, &bytes, err);
+    if (st == PENNON_OK && as_input) {
+        st = blob_input_make(array, node->field->n_children, &bytes, c->mem, &input, err);
+        if (st == PENNON_OK) array_move(&input, &bytes);
+    }
+    array_release(&input);
     if (st != PENNON_OK) {
         array_release(&bytes);
         return st;

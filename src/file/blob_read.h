@@ -10,6 +10,11 @@
 pennon_status blob_bytes_read(const struct call *c, struct file_reader *r, const struct file_projection *p,
                               struct ArrowArray *batch, pennon_error *err) CHECKED;
 
+/* A blob v2 column as it is written (BLOB_AS_INPUT): `column` are the descriptors, `bytes` their values without external ones, which are moved. `out` may be a
+ * part on failure, which the caller releases. */
+pennon_status blob_input_make(const struct ArrowArray *column, size_t n_children, struct ArrowArray *bytes, struct mem *m,
+                              struct ArrowArray *out, pennon_error *err) CHECKED;
+
 /* What a walk over a file has said already. */
 struct blob_check {
     const struct call *c;

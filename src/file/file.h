@@ -135,6 +135,9 @@ struct blob_given {
 typedef pennon_status (*blob_given_fn)(void *ctx, const struct call *c, struct bytes name, struct blob_given *out,
                                        pennon_error *err);
 
+/* The blob_given_fn of rows that were read with BLOB_AS_INPUT: references to external blobs are kept as the old file has them. */
+pennon_status blob_carried_given(void *ctx, const struct call *c, struct bytes name, struct blob_given *out, pennon_error *err);
+
 struct file_writer_options {
     uint32_t version;                 /* STORAGE_2_0, 2_1, 2_2 */
     uint64_t page_bytes;              /* buffered Arrow bytes of a column that make a page; 0 = 2 MiB */
@@ -174,6 +177,20 @@ struct written_file {
 /* Ends the file and makes it visible; frees `w`, also on failure. */
 pennon_status file_writer_finish(const struct call *c, struct file_writer *w, struct written_file *out, pennon_error *err) CHECKED;
 void file_writer_abort(struct file_writer *w); /* NULL is allowed */
+/* A column of a file, whose pages go into another. */
+struct page_source {
+    struct file_reader *reader;
+    uint32_t column;
+};
+/* Can the pages be copied: does nothing in the file belong to the column beside them? Loads the column. */
+pennon_status file_column_copyable(const struct call *c, struct file_reader *r, uint32_t column, bool *out,
+                                   pennon_error *err) CHECKED;
+/* Columns of the writer's file, in the order of schema_walk_columns. */
+uint32_t file_writer_columns(const struct file_writer *w);
+/* `rows` rows behind those that are there: pages of files of the writer's version, a source for every column of the writer, each of which is copyable. Nothing
+ * else is written by this writer, which has no blobs. `batch_bytes` are read at once, about. CORRUPT: pages of another number of rows. */
+pennon_status file_writer_copy(const struct call *c, struct file_writer *w, const struct page_source *sources, uint64_t rows,
+                               uint64_t batch_bytes, pennon_error *err) CHECKED;
 /* Remove the sidecars 1 … n of the data file at `path`, best effort. */
 void file_remove_sidecars(const struct call *c, pennon_store *store, const char *path, uint32_t n);
 

@@ -25,6 +25,7 @@ struct file_column {
     uint32_t n_specs;
     uint32_t dimension;    /* positions a row: product of FSL-of-struct dimensions */
     struct bytes encoding; /* ColumnEncoding message */
+    size_t n_buffers;      /* of the column itself */
     size_t n_pages;
     struct page_desc *pages;
     uint64_t *starts;        /* n_pages + 1 first rows, in units of Page.length */

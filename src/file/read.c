@@ -330,7 +330,8 @@ pennon_status file_read(const struct call *c, struct file_reader *r, const struc
     } else {
         st = read_pages(c, r, p, rows, n, count, out, err);
     }
-    if (st == PENNON_OK && p->has_blobs && p->blobs == BLOB_AS_BYTES) st = blob_bytes_read(c, r, p, out, err);
+    if (st == PENNON_OK && p->has_blobs && (p->blobs == BLOB_AS_BYTES || p->blobs == BLOB_AS_INPUT))
+        st = blob_bytes_read(c, r, p, out, err);
     /* Consumers may believe that texts are UTF-8, and a file cannot be believed. */
     if (st == PENNON_OK) st = array_check_texts(&p->arrow, out, err);
     if (st != PENNON_OK && out->release) array_release(out);

@@ -427,6 +427,7 @@ static pennon_status parse_column(struct file_reader *r, uint32_t column, struct
                           "pages of more rows than a file can hold");
     }
     col->n_pages = m.n_pages;
+    col->n_buffers = m.n_buffer_offsets;
     col->parsed = true;
     return PENNON_OK;
 }

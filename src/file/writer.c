@@ -8,7 +8,6 @@
  * Source: spec file-format 2, 3, 9.6, 11. */
 #include "file/blob_write.h"
 
-#define ALIGN 64u
 #define PAGE_BYTES_DEFAULT ((uint64_t)2 << 20)
 #define MAX_PAGE_BYTES_DEFAULT ((uint64_t)32 << 20)
 #define HELD_BYTES ((uint64_t)16 << 20)         /* of values at most, where the columns are few */
@@ -16,19 +15,18 @@
 #define WHOLE_SHARE 4u /* so many times as much in batches that are released as a whole: columns of few bytes hold all of them */
 #define ENCODE_BYTES ((uint64_t)8 << 20) /* of the budget, for every thread that encodes */
 #define TAIL_PART ((size_t)256 << 10)    /* of the metadata, held before it is written */
-#define FILLER 0x48
 
 /* ---- bytes ---- */
 
 pennon_status writer_put_aligned(struct file_writer *w, struct bytes b, uint64_t *at, pennon_error *err)
 {
-    uint8_t pad[ALIGN];
-    memset(pad, FILLER, sizeof pad);
+    uint8_t pad[WRITER_ALIGN];
+    memset(pad, WRITER_FILLER, sizeof pad);
     *at = store_writer_position(w->out);
-    ASSERT(*at % ALIGN == 0);
+    ASSERT(*at % WRITER_ALIGN == 0);
     if (b.size) TRY_RETURN(store_writer_write(w->out, b.data, b.size, err));
-    size_t over = (size_t)(store_writer_position(w->out) % ALIGN);
-    return over ? store_writer_write(w->out, pad, ALIGN - over, err) : PENNON_OK;
+    size_t over = (size_t)(store_writer_position(w->out) % WRITER_ALIGN);
+    return over ? store_writer_write(w->out, pad, WRITER_ALIGN - over, err) : PENNON_OK;
 }
 
 /* ---- opening ---- */

@@ -7,6 +7,9 @@
 #include "encoding/page_write.h"
 #include "file/file_private.h"
 
+#define WRITER_ALIGN 64u   /* of every buffer in a file */
+#define WRITER_FILLER 0x48 /* bytes between buffers */
+
 /* A page that stands in the file. */
 struct written_page {
     uint64_t *offsets; /* n_buffers, in the writer's arena */

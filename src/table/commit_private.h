@@ -4,10 +4,8 @@
 #define TABLE_COMMIT_PRIVATE_H
 
 #include "table/id_set.h"
+#include "table/reuse_index.h"
 #include "table/transaction.h"
-
-#define REUSE_INDEX "__lance_frag_reuse"
-#define MEM_WAL_INDEX "__lance_mem_wal"
 
 /* ---- a transaction under way (rebase.c) ---- */
 
@@ -49,9 +47,6 @@ pennon_status touched_fragments(struct mem *m, const struct transaction *t, stru
 pennon_status rebase_writable(struct rebase *r, struct transaction **out, pennon_error *err) CHECKED;
 /* After the checks against every version up to `newest`: files are written, `t` gets its new form. CONFLICT: rows in common. */
 pennon_status rebase_finish(struct rebase *r, struct snapshot *newest, pennon_error *err) CHECKED;
-/* Content of an entry of the fragment reuse index, also where it lies in a file of its own; decoded into the arena. */
-pennon_status reuse_content_load(const struct call *c, struct snapshot *s, const struct index_metadata_message *entry,
-                                 struct arena *a, struct reuse_content_message *out, pennon_error *err) CHECKED;
 /* Best effort: the files that rebasing wrote, of a commit that did not land. */
 void rebase_remove_files(struct rebase *r);
 
@@ -151,11 +146,6 @@ pennon_status index_entry_renew(struct arena *a, struct index_metadata_message *
 pennon_status index_set_bitmap(struct arena *a, const struct id_set *set, struct index_metadata_message *entry,
                                pennon_error *err) CHECKED;
 pennon_status index_section_encode(struct building *b, struct bytes *out, pennon_error *err) CHECKED;
-static inline bool index_is_system(const struct index_metadata_message *m)
-{
-    return bytes_equal(m->name, bytes_str(REUSE_INDEX)) || bytes_equal(m->name, bytes_str(MEM_WAL_INDEX));
-}
-const struct index_metadata_message *index_find(const struct index_metadata_message *list, size_t n, const char *name);
 
 /* ---- the maps (manifest_config.c) ---- */
 

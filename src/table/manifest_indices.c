@@ -23,7 +23,8 @@ pennon_status indices_load(struct building *b, pennon_error *err)
     b->indices = (struct index_section_message){0};
     if (b->index_section.size > 0) TRY_RETURN(wire_decode(&index_section_table, b->index_section, &b->arena, &b->indices, err));
     b->has_indices = true;
-    return PENNON_OK;
+    /* After a deferred rewrite an entry names fragments that are gone, and covers those that they became. */
+    return reuse_follow_all(b->call, b->source, &b->indices, &b->arena, &b->indices_changed, err);
 }
 
 pennon_status index_section_encode(struct building *b, struct bytes *out, pennon_error *err)

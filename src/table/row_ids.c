@@ -192,7 +192,8 @@ static pennon_status encode_bitmap(struct arena *a, const uint64_t *ids, size_t 
     return PENNON_OK;
 }
 
-static pennon_status encode_range(struct arena *a, uint64_t start, uint64_t end, struct segment_message *out, pennon_error *err)
+pennon_status row_segment_choose_range(struct arena *a, uint64_t start, uint64_t end, struct segment_message *out,
+                                       pennon_error *err)
 {
     struct u64_range_message *m = arena_calloc(a, 1, sizeof *m, err);
     if (m == NULL) return err->code;
@@ -201,13 +202,13 @@ static pennon_status encode_range(struct arena *a, uint64_t start, uint64_t end,
     return PENNON_OK;
 }
 
-static pennon_status choose_segment(struct arena *a, const uint64_t *ids, size_t n, struct segment_message *out, pennon_error *err)
+pennon_status row_segment_choose(struct arena *a, const uint64_t *ids, size_t n, struct segment_message *out, pennon_error *err)
 {
     struct shape s = shape_of(ids, n);
-    if (n == 0) return encode_range(a, 0, 0, out, err);
+    if (n == 0) return row_segment_choose_range(a, 0, 0, out, err);
     if (s.ascending && s.highest != UINT64_MAX) {
         uint64_t span = s.highest - s.lowest + 1; /* cannot wrap: highest < 2^64 - 1 */
-        if (span == n) return encode_range(a, s.lowest, s.highest + 1, out, err);
+        if (span == n) return row_segment_choose_range(a, s.lowest, s.highest + 1, out, err);
         uint64_t holes, bitmap = 24 + bitmap_bytes(span), array = 24 + 2 * (uint64_t)n;
         if (mul_overflows(span - n, 4, &holes) || add_overflows(holes, 24, &holes)) holes = UINT64_MAX;
         if (holes <= bitmap && holes <= array) return encode_holes(a, ids, n, &s, out, err);
@@ -226,7 +227,7 @@ pennon_status row_id_sequence_encode(struct mem *m, const uint64_t *ids, size_t 
     struct arena a;
     struct segment_message segment;
     arena_init(&a, m);
-    TRY(choose_segment(&a, ids, n, &segment, err));
+    TRY(row_segment_choose(&a, ids, n, &segment, err));
     struct row_id_sequence_message message = {.segments = &segment, .n_segments = 1};
     TRY(wire_encode(&row_id_sequence_table, &message, out, err));
 done:

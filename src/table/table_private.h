@@ -161,6 +161,12 @@ pennon_status row_segment_search(const struct row_segment *s, const struct value
                                  void *ctx, pennon_error *err) CHECKED;
 const struct row_segment *row_id_sequence_segments(const struct row_id_sequence *r, size_t *n);
 
+/* The segment that is written for the ids; what it points to is in the arena. A range is [start, end). */
+pennon_status row_segment_choose(struct arena *a, const uint64_t *ids, size_t n, struct segment_message *out,
+                                 pennon_error *err) CHECKED;
+pennon_status row_segment_choose_range(struct arena *a, uint64_t start, uint64_t end, struct segment_message *out,
+                                       pennon_error *err) CHECKED;
+
 /* Sequences of one range and one run, as appends write them. */
 pennon_status row_id_range_encode(uint64_t start, uint64_t n, struct buf *out, pennon_error *err) CHECKED;
 pennon_status version_run_encode(uint64_t version, uint64_t rows, struct buf *out, pennon_error *err) CHECKED;

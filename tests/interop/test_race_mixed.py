@@ -55,6 +55,9 @@ while time.monotonic() < end:
     elif role == "update":
         run(["update", turn % 89], "update", uri, "--set", "v=v + 1", "--where", f"id % 89 = {turn % 89}")
         time.sleep(0.2)
+    elif role == "compact":
+        run(["compact"], "compact", uri)
+        time.sleep(0.4)
     elif role == "tag":
         run(["tag", turn], "tag", "create", uri, f"t-{number}-{turn}")
         time.sleep(0.05)
@@ -103,7 +106,7 @@ while time.monotonic() < end:
     turn += 1
 """
 
-ROLES = [("ours", "append")] * 6 + [("ours", "config"), ("ours", "tag"), ("ours", "restore"), ("ours", "delete"), ("ours", "update")] + \
+ROLES = [("ours", "append")] * 6 + [("ours", "config"), ("ours", "tag"), ("ours", "restore"), ("ours", "delete"), ("ours", "update"), ("ours", "compact")] + \
     [("official", "append")] * 3 + [("official", role) for role in ("delete", "update", "compact", "config")]
 
 

@@ -326,8 +326,34 @@ class DatasetOptimizer:
         compaction_mode: Literal["reencode", "try_binary_copy", "force_binary_copy"] | None = None,
         binary_copy_read_batch_bytes: int | None = None,
     ) -> CompactionMetrics:
-        """Join small fragments, and drop deleted rows. Not supported yet."""
-        raise not_yet("compaction")
+        """Join small fragments, and drop deleted rows from the files. The dataset moves to the new version.
+
+        What is not given comes from the dataset's config (`lance.compaction.*`), or has its default. Where there is nothing to do no version is made.
+
+        Parameters
+        ----------
+        target_rows_per_fragment : int, default 1024 * 1024
+            Fragments with fewer rows join their neighbours; new ones have so many at most.
+        max_rows_per_group : int, default 1024
+            Has no meaning in the formats that are written.
+        max_bytes_per_file : int, optional
+        materialize_deletions : bool, default True
+            Write fragments with many deleted rows anew, also alone.
+        materialize_deletions_threshold : float, default 0.1
+            The share of rows that has to be deleted for that.
+        defer_index_remap : bool, default False
+            Leave the indices as they are; their readers learn where rows went.
+        num_threads : int, optional
+            Tasks side by side.
+        batch_size : int, optional
+            Rows that are read at once.
+        compaction_mode : {"reencode", "try_binary_copy", "force_binary_copy"}, optional
+        binary_copy_read_batch_bytes : int, optional
+        """
+        from .optimize import Compaction
+
+        given = {name: value for name, value in locals().items() if name not in ("self", "Compaction") and value is not None}
+        return Compaction.execute(self._dataset, given)  # type: ignore[arg-type]
 
     def optimize_indices(self, **kwargs: Any) -> None:
         """Bring the indices up to date. Not supported yet."""

@@ -92,6 +92,7 @@ enum py_option_kind {
     PY_OPTION_U32,
     PY_OPTION_I64,
     PY_OPTION_U64,
+    PY_OPTION_FLOAT,
     PY_OPTION_TEXT,        /* const char *, borrowed from the value */
     PY_OPTION_BYTES,       /* const void *, and its size_t in the member behind */
     PY_OPTION_NAMES,       /* const pennon_names *: texts */
@@ -152,7 +153,8 @@ PyObject *py_dataset_new(struct py_state *state, pennon_dataset *ds);        /* 
 PyObject *py_transaction_new(struct py_state *state, pennon_transaction *t); /* moved */
 
 extern PyType_Spec py_dataset_spec, py_transaction_spec, py_file_spec, py_writer_spec, py_store_spec, py_blobs_spec;
-extern PyMethodDef py_write_functions[], py_transaction_functions[], py_file_functions[], py_store_functions[];
+extern PyMethodDef py_write_functions[], py_transaction_functions[], py_file_functions[], py_store_functions[],
+    py_compact_functions[];
 
 /* Methods of Dataset that live in other files. */
 PyObject *py_dataset_append(PyObject *self, PyObject *args);
@@ -172,6 +174,10 @@ PyObject *py_dataset_alter_columns(PyObject *self, PyObject *args);
 PyObject *py_dataset_join_columns(PyObject *self, PyObject *args);
 PyObject *py_dataset_update_columns(PyObject *self, PyObject *args);
 PyObject *py_dataset_fragment_delete(PyObject *self, PyObject *args);
+PyObject *py_dataset_compact(PyObject *self, PyObject *args);
+PyObject *py_dataset_compact_plan(PyObject *self, PyObject *from);
+PyObject *py_dataset_compact_execute(PyObject *self, PyObject *args);
+PyObject *py_dataset_compact_commit(PyObject *self, PyObject *args);
 PyObject *py_dataset_add_bases(PyObject *self, PyObject *args);
 PyObject *py_dataset_tag(PyObject *self, PyObject *args);
 PyObject *py_dataset_branch(PyObject *self, PyObject *args);

@@ -89,6 +89,7 @@ static int module_exec(PyObject *module)
     if (PyModule_AddFunctions(module, py_transaction_functions) < 0) return -1;
     if (PyModule_AddFunctions(module, py_file_functions) < 0) return -1;
     if (PyModule_AddFunctions(module, py_store_functions) < 0) return -1;
+    if (PyModule_AddFunctions(module, py_compact_functions) < 0) return -1;
     if (signal_names(state) < 0) return -1;
     state->log = py_log_new();
     if (state->log == NULL) return -1;

@@ -315,6 +315,11 @@ static int read_member(struct py_options *memory, const struct py_option *option
     case PY_OPTION_U32:
     case PY_OPTION_I64:
     case PY_OPTION_U64: return read_number(option, value, to);
+    case PY_OPTION_FLOAT: {
+        const float real = (float)PyFloat_AsDouble(value);
+        memcpy(to, &real, sizeof(real));
+        return PyErr_Occurred() ? -1 : 0;
+    }
     case PY_OPTION_TEXT: {
         const char *text = py_text(value);
         memcpy(to, &text, sizeof(text));

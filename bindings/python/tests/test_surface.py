@@ -176,7 +176,7 @@ def test_levels_of_the_environment(monkeypatch):
 
 
 def objects(ds):
-    plan = pennon.optimize.CompactionPlan(1, [pennon.optimize.CompactionTask(1, [ds.get_fragments()[0].metadata])])
+    plan = pennon.optimize.Compaction.plan(ds, {})
     match = pennon.query.MatchQuery("word", "name", fuzziness=None)
     return {
         "dataset": ds,
@@ -190,7 +190,9 @@ def objects(ds):
         "transaction": ds.read_transaction(1),
         "ordering": pennon.dataset.__globals__["ColumnOrdering"]("id"),
         "plan": plan,
-        "result": pennon.optimize.RewriteResult(1, pennon.optimize.CompactionMetrics(1, 2, 3, 4)),
+        "task": plan.tasks[0],
+        "result": plan.tasks[0].execute(ds),
+        "metrics": pennon.optimize.CompactionMetrics(1, 2, 3, 4),
         "query": match & pennon.query.PhraseQuery("two words", "name") | pennon.query.BoostQuery(match, match),
         "multi": pennon.query.MultiMatchQuery("word", ["a", "b"], boosts=[1.0, 2.0]),
         "index": pennon.Index("u", "i", [0], 1, {0}, 0),
