@@ -77,7 +77,7 @@ static const struct option_spec specs[OPT_COUNT] = {
     [OPT_TARGETS] = {"target-bases", "A,B", OPTION_TEXT, "base paths (names, paths or ids) that the data files go to in turn"},
     [OPT_DETACHED] = {"detached", NULL, OPTION_FLAG, "a version that is never the latest and in no listing"},
     [OPT_RETRIES] = {"max-retries", "N", OPTION_NUMBER,
-                     "attempts after the first one when others commit too (default 20; of delete and update: 10)"},
+                     "attempts after the first one when others commit too (default 20; of delete, update and merge: 10)"},
     [OPT_V1_NAMES] = {"v1-manifest-names", NULL, OPTION_FLAG, "a new dataset names its manifests as old releases do"},
     [OPT_TABLE_METADATA] = {"table-metadata", NULL, OPTION_FLAG, "the metadata of the table instead of the config"},
     [OPT_SCHEMA_METADATA] = {"schema-metadata", NULL, OPTION_FLAG, "the metadata of the schema"},
@@ -107,6 +107,16 @@ static const struct option_spec specs[OPT_COUNT] = {
     [OPT_FROM] = {"from", "N", OPTION_TEXT, "the version from which on (it is not part of the changes), or a time"},
     [OPT_TO] = {"to", "N", OPTION_TEXT, "the last version of the changes, or a time (default: the version that is opened)"},
     [OPT_KIND] = {"kind", "KIND", OPTION_TEXT, "inserted, updated, upserted, deleted, or counts (default)"},
+    [OPT_ON] = {"on", "A,B", OPTION_TEXT,
+                "key columns: rows with the same values are the same (default: the primary key of the schema)"},
+    [OPT_WHEN_MATCHED] =
+        {"when-matched", "WHAT", OPTION_TEXT,
+         "of rows that match: update (default), ignore, fail, delete, or 'update-if SQL' over source.x and target.x"},
+    [OPT_WHEN_NOT_MATCHED] = {"when-not-matched", "WHAT", OPTION_TEXT, "of new rows that match none: insert (default) or ignore"},
+    [OPT_BY_SOURCE] = {"when-not-matched-by-source", "WHAT", OPTION_TEXT,
+                       "of rows that no new row matches: keep (default), delete, or 'delete-if SQL'"},
+    [OPT_DUPLICATES] = {"duplicates", "WHAT", OPTION_TEXT,
+                        "several new rows for one row: fail (default), or the first of them counts"},
     [OPT_SEED] = {"seed", "N", OPTION_NUMBER, "the same seed takes the same sample (default: a new one each time)"},
 };
 

@@ -10,10 +10,10 @@
 #include "cli.h"
 
 static const struct command *const commands[] = {
-    &command_info,    &command_schema, &command_versions, &command_fragments, &command_count,  &command_scan,
-    &command_take,    &command_write,  &command_export,   &command_inspect,   &command_verify, &command_cleanup,
-    &command_log,     &command_tag,    &command_branch,   &command_clone,     &command_commit, &command_transaction,
-    &command_restore, &command_config, &command_delete,   &command_update,    &command_blob,   &command_delta};
+    &command_info,   &command_schema, &command_versions, &command_fragments,   &command_count,   &command_scan,   &command_take,
+    &command_write,  &command_export, &command_inspect,  &command_verify,      &command_cleanup, &command_log,    &command_tag,
+    &command_branch, &command_clone,  &command_commit,   &command_transaction, &command_restore, &command_config, &command_delete,
+    &command_update, &command_merge,  &command_blob,     &command_delta};
 #define N_COMMANDS (sizeof commands / sizeof commands[0])
 
 /* ---- errors ---- */
