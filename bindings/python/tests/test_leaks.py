@@ -188,6 +188,9 @@ CALLS = {
     "overwrite": lambda ds: writes(ds, lambda own: pennon.write_dataset(own, own.uri, mode="overwrite")),
     "insert and restore": lambda ds: writes(ds, lambda own: (own.insert({"id": [4]}), own.checkout_version(1).restore())),
     "delete and update": lambda ds: writes(ds, lambda own: (own.update({"id": "id + 1"}, where="id < 3"), own.delete("id > 1"), own.truncate_table())),
+    "merge": lambda ds: writes(ds, lambda own: (lambda one, rows: (one.execute_uncommitted(rows), one.explain_plan(), one.analyze_plan(rows), one.execute(rows)))(
+        own.merge_insert("id").when_matched_update_all("source.id > 1").when_not_matched_insert_all().when_not_matched_by_source_delete("id = 0"), own.to_table())),
+    "merge that fails": lambda ds: pytest.raises(OSError, ds.merge_insert("id").when_matched_fail().execute, ds.to_table()),
     "tags": lambda ds: writes(ds, lambda own: (own.tags.create("a", 1), own.tags.update("a", 1), own.tags.replace_metadata("a", {"k": "v"}), own.tags.delete("a"))),
     "branches": lambda ds: writes(ds, lambda own: (own.create_branch("a"), own.branches.replace_metadata("a", {"k": "v"}), own.branches.delete("a"))),
     "clones": lambda ds: writes(ds, lambda own: (own.shallow_clone(own.uri + "/x", 1), own.deep_clone(own.uri + "/y"))),
