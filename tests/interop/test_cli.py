@@ -69,6 +69,8 @@ USAGE = [
     ("cleanup", "T", "--keep", "many"), ("cleanup", "T", "--before-tag", ""), ("cleanup", "T", "--version", "1"), ("cleanup", "T", "--dry-run=yes"),
     ("tag", "T"), ("tag", "bogus", "T"), ("tag", "create", "T"), ("tag", "create", "T", "a b"), ("branch", "create", "T", "main"), ("clone", "T"),
     ("commit", "T"), ("commit", "T", "A"), ("restore", "T"), ("restore", "T", "--version", "x"), ("config", "set", "T", "novalue"),
+    ("merge", "T"), ("merge", "T", "A"), ("merge", "T", "A", "--on", "nope"), ("merge", "T", "A", "--on", "id", "--when-matched", "updatee"), ("merge", "T", "A", "--on", "id", "--when-matched", "update-if"),
+    ("merge", "T", "A", "--on", "id", "--when-not-matched", "x"), ("merge", "T", "A", "--on", "id", "--when-not-matched-by-source", "delete-if"), ("merge", "T", "A", "--on", "id", "--duplicates", "last"),
     ("delete", "T"), ("update", "T"), ("update", "T", "--set", "id"), ("update", "T", "--set", "=1"), ("update", "T", "--set", "idd=1"),
     ("update", "T", "--set", "id=1", "--set", "id=2"), ("update", "T", "--set", "id=1", "--where", "idd = 3"), ("delete", "T", "--where", "nope = 1"), ("delete", "T", "--where", ""), ("delete", "T", "--where", "id", "--max-retries", "x"),
 ]
@@ -87,7 +89,7 @@ def test_usage_is_2(table, tmp_path, args):
 @pytest.mark.parametrize("args", [("scan", "nope.lance"), ("scan", "T", "--version", "99"), ("scan", "T", "--tag", "nope"),
                                   ("scan", "T", "--branch", "nope"), ("cleanup", "T", "--branch", "nope"), ("cleanup", "T", "--before-tag", "nope"), ("cleanup", "nope.lance"), ("scan", "T", "--fragments", "7"), ("write", "U", "nope.csv"),
                                   ("commit", "T", "nope.json"), ("restore", "T", "--version", "99"), ("tag", "delete", "T", "nope"), ("branch", "delete", "T", "nope"),
-                                  ("transaction", "T", "--version", "99"), ("clone", "T", "T"), ("config", "get", "T", "nope"), ("delete", "nope.lance", "--where", "true"), ("update", "nope.lance", "--set", "id=1"),
+                                  ("transaction", "T", "--version", "99"), ("clone", "T", "T"), ("config", "get", "T", "nope"), ("delete", "nope.lance", "--where", "true"), ("update", "nope.lance", "--set", "id=1"), ("merge", "nope.lance", "A", "--on", "id"),
                                   ("write", "T", "A"), ("inspect", "nope.lance")], ids=" ".join)
 def test_missing_or_there_already_is_3(table, tmp_path, args):
     places = {"T": table / "a.lance", "U": tmp_path / "u.lance", "A": table / "a.csv"}
