@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # Licensed under the Apache License, Version 2.0; see LICENSE.
-"""Pennon and official Lance on changes of a table: deletes, updates.
+"""Pennon and official Lance on changes of a table: deletes, updates, merges.
 
 Official writes the table: numbers, texts, dates and vectors of 32 floats, in fragments of a quarter million rows. Each round is a process of its own on a fresh copy of
 the table, the two sides in turn; the figure is the median of ROUNDS processes, from opening to the end of the commit, and both sides must tell the
 same rows. Memory is what the work adds to the process at its peak; bytes are those of its reads and writes.
 
-Usage: mutations_beside_official.py FOLDER_OF_PROGRAMS FOLDER [--rows N] [--rounds N] [--only delete,update] [--cpus N]   (program: bench/mutate_table.c)
+Usage: mutations_beside_official.py FOLDER_OF_PROGRAMS FOLDER [--rows N] [--rounds N] [--only delete,update,merge] [--cpus N]   (program: bench/mutate_table.c)
 """
 import argparse
 import os
@@ -23,11 +23,16 @@ import queries_beside_official  # noqa: E402
 ROUNDS = 5
 FRAGMENT_ROWS = 250_000
 VECTOR = 32
+KEY = "id"
 # name, work, arguments of both sides
 WORKS = [("delete 0.01 %", "delete", ["v < 100"]), ("delete 1 %", "delete", ["v < 10000"]), ("delete 50 %", "delete", ["v < 500000"]),
          ("delete by text", "delete", ["k = 'river'"]),
          ("update 1 %", "update", ["v=v + 1", "v < 10000"]), ("update 50 %", "update", ["f=f * 2", "v < 500000"]),
-         ("update all", "update", ["k='fox'", "true"])]
+         ("update all", "update", ["k='fox'", "true"]),
+         ("merge 10,000, 1 %", "merge", ["few.arrow", KEY]), ("merge 500,000, 50 %", "merge", ["many.arrow", KEY]),
+         ("merge 500,000, 50 %, part", "merge", ["part.arrow", KEY])]
+# Rows to merge: name, rows, how many of them match, columns (None = all).
+SOURCES = [("few.arrow", 10_000, 100, None), ("many.arrow", 500_000, 250_000, None), ("part.arrow", 500_000, 250_000, 2)]
 
 
 def make_table(folder, rows):
@@ -43,15 +48,36 @@ def make_table(folder, rows):
     return table
 
 
+def make_sources(folder, rows):
+    """Rows of the table's kind: some have its keys, the others new ones, mixed."""
+    import numpy as np
+    import pyarrow as pa
+    for name, n, matching, columns in SOURCES:
+        rng = np.random.default_rng(n)
+        ids = np.concatenate([rng.choice(rows, matching, replace=False), rows + np.arange(n - matching)])
+        rng.shuffle(ids)
+        data = queries_beside_official.mixed_table(n).set_column(0, KEY, pa.array(ids, "int64"))
+        data = data.append_column("vec", pa.FixedSizeListArray.from_arrays(pa.array(rng.random(n * VECTOR, dtype="float32")), VECTOR))
+        data = data.select(data.column_names[:columns]).combine_chunks()
+        with pa.ipc.new_stream(os.path.join(folder, name), data.schema) as sink:
+            sink.write_table(data, max_chunksize=100_000)
+
+
 def official(work, table, args):
     """What bench/mutate_table.c does, with pylance."""
     import lance
+    if work == "merge":
+        import pyarrow as pa
+        source = pa.ipc.open_stream(args[0]).read_all()
     before, allocated = beside_official.status("VmRSS"), beside_official.allocations()
     read, written = beside_official.bytes_read(), beside_official.bytes_written()
     start = time.perf_counter()
     dataset = lance.dataset(table)
     if work == "delete":
         rows = dataset.delete(args[0])["num_deleted_rows"]
+    elif work == "merge":
+        done = dataset.merge_insert(args[1]).when_matched_update_all().when_not_matched_insert_all().execute(source)
+        rows = done["num_inserted_rows"] + done["num_updated_rows"]
     else:
         column, value = args[0].split("=", 1)
         rows = dataset.update({column: value}, where=args[1])["num_rows_updated"]
@@ -107,9 +133,12 @@ def main():
     print(f"{'work':<24} {'pennon':>10} {'synced':>10} {'official':>10} {'ratio':>7}   {'pennon':>8} {'official':>8} {'ratio':>7}   {'pennon':>8} {'official':>8}   "
           f"{'pennon':>8} {'official':>8}   {'pennon':>9} {'official':>9}")
     table = make_table(args.folder, args.rows)
+    make_sources(args.folder, args.rows)
     for name, work, extra in WORKS:
         if args.only is None or work in args.only:
-            compare(args, commands, counter, name, work, table, extra)
+            compare(args, commands, counter, name, work, table, [os.path.join(args.folder, part) if part.endswith(".arrow") else part for part in extra])
+    for name, *_ in SOURCES:
+        os.remove(os.path.join(args.folder, name))
     shutil.rmtree(table)
 
 
