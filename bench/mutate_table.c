@@ -6,6 +6,8 @@
  *        mutate_table DURABILITY add TABLE COLUMN=SQL
  *        mutate_table DURABILITY vectors TABLE ROWS      a column of 128 floats, from a stream
  *        mutate_table DURABILITY cast TABLE COLUMN TYPE
+ *        mutate_table DURABILITY merge TABLE ROWS.arrow KEY      the rows are in memory before the work begins
+ *        mutate_table DURABILITY compact TABLE ROWS      fragments of so many rows
  * DURABILITY: full, or none as official has it. MUTATE_BUDGET in the environment: the budget of the call in bytes.
  * Prints a line: seconds from opening to the end of the commit, rows, bytes read, bytes written, peak memory of the work in bytes, and calls for memory
  * (0 without count_allocations in front). */
@@ -179,12 +181,86 @@ static uint64_t run_vectors(pennon_dataset *ds, const pennon_call *call, char **
     return result.rows_written;
 }
 
+/* ---- merge: batches that are in memory, as a stream ---- */
+
+static struct {
+    struct ArrowSchema schema;
+    struct ArrowArray batches[4096];
+    size_t n, at;
+} source;
+
+static int source_next(struct ArrowArrayStream *s, struct ArrowArray *out)
+{
+    (void)s;
+    memset(out, 0, sizeof *out);
+    if (source.at < source.n) *out = source.batches[source.at++];
+    return 0;
+}
+static int source_schema(struct ArrowArrayStream *s, struct ArrowSchema *out)
+{
+    (void)s;
+    *out = source.schema; /* asked for again and again: who releases it leaves this one as it is */
+    out->release = keep_schema;
+    return 0;
+}
+static const char *source_error(struct ArrowArrayStream *s)
+{
+    (void)s;
+    return NULL;
+}
+static void source_release(struct ArrowArrayStream *s) { s->release = NULL; }
+
+static void load_source(char **args)
+{
+    pennon_error err;
+    struct ArrowArrayStream in;
+    pennon_source from = {.struct_size = sizeof from, .path = args[0]};
+    check(pennon_ingest_open(&from, NULL, NULL, &in, &err), &err);
+    if (in.get_schema(&in, &source.schema) != 0) exit(1);
+    while (in.get_next(&in, &source.batches[source.n]) == 0 && source.batches[source.n].release) {
+        if (++source.n == sizeof source.batches / sizeof *source.batches) exit(1);
+    }
+    in.release(&in);
+}
+
+static uint64_t run_merge(pennon_dataset *ds, const pennon_call *call, char **args)
+{
+    pennon_error err;
+    pennon_merge_result result = {.struct_size = sizeof result};
+    pennon_merge_options o;
+    const char *key = args[1];
+    const pennon_names on = {1, &key};
+    struct ArrowArrayStream stream = {source_schema, source_next, source_error, source_release, &source};
+    pennon_merge_options_init(&o);
+    o.call = call;
+    o.on = &on;
+    o.when_matched = PENNON_MATCHED_UPDATE;
+    o.when_not_matched = PENNON_NOT_MATCHED_INSERT;
+    check(pennon_dataset_merge(ds, &stream, &o, &result, &err), &err);
+    return result.rows_updated + result.rows_inserted;
+}
+
+static uint64_t run_compact(pennon_dataset *ds, const pennon_call *call, char **args)
+{
+    pennon_error err;
+    pennon_compaction_options o;
+    pennon_compaction_metrics metrics = {.struct_size = sizeof metrics};
+    pennon_compaction_options_init(&o);
+    o.call = call;
+    o.set = PENNON_COMPACT_SET_TARGET_ROWS;
+    o.target_rows_per_fragment = strtoull(args[0], NULL, 10);
+    check(pennon_dataset_compact(ds, &o, &metrics, &err), &err);
+    return metrics.fragments_removed;
+}
+
 static const struct {
     const char *name;
     int n_args;
+    void (*prepare)(char **args);                                              /* NULL = nothing */
     uint64_t (*run)(pennon_dataset *ds, const pennon_call *call, char **args); /* the rows that the verb tells */
-} works[] = {
-    {"delete", 1, run_delete}, {"update", 2, run_update}, {"add", 1, run_add}, {"vectors", 1, run_vectors}, {"cast", 2, run_cast}};
+} works[] = {{"delete", 1, NULL, run_delete},  {"update", 2, NULL, run_update}, {"merge", 2, load_source, run_merge},
+             {"add", 1, NULL, run_add},        {"cast", 2, NULL, run_cast},     {"vectors", 1, NULL, run_vectors},
+             {"compact", 1, NULL, run_compact}};
 
 int main(int argc, char **argv)
 {
@@ -200,6 +276,7 @@ int main(int argc, char **argv)
     call.durability = strcmp(argv[1], "none") == 0 ? PENNON_DURABILITY_NONE : PENNON_DURABILITY_FULL;
     if (getenv("MUTATE_BUDGET"))
         check(pennon_budget_new(NULL, strtoull(getenv("MUTATE_BUDGET"), NULL, 10), &call.budget, &err), &err);
+    if (works[w].prepare) works[w].prepare(argv + 4);
     const uint64_t before = proc_number("/proc/self/status", "VmRSS:"), allocated = allocations();
     const uint64_t read = proc_number("/proc/self/io", "rchar:"), written = proc_number("/proc/self/io", "wchar:");
     const double start = now();
