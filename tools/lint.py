@@ -30,7 +30,7 @@ LAYERS = [
 OFFERS = {
     "base": None,  # every header
     "wire": ("wire.h", "messages.h"),
-    "exec": ("exec.h", "operators.h", "plan.h", "query.h"),
+    "exec": ("exec.h", "join.h", "operators.h", "plan.h", "query.h", "row_store.h"),
     "table": ("table.h", "transaction.h", "message_json.h", "cleanup.h", "refs.h", "row_removal.h", "row_carry.h", "id_set.h", "reuse_index.h"),
     "encoding": ("encoding.h", "codec.h", "page_read.h", "page_write.h", "array20.h", "array20_write.h", "jsonb.h"),
 }

@@ -6,6 +6,8 @@
  * Source: spec commits 2.6. */
 #include "dataset/mutation.h"
 
+#include "dataset/blob_move.h"
+
 void pennon_mutation_options_init(pennon_mutation_options *options)
 {
     if (options)
@@ -113,4 +115,86 @@ pennon_status mutation_commit(const struct call *c, struct snapshot *s, const st
     k.skip_auto_cleanup = o->skip_auto_cleanup;
     if (rows->knows_rows) k.affected_rows = &affected;
     return commit_on(c, &s->at, s, t, &k, out, err);
+}
+
+void mutation_remove_data(const struct call *c, struct snapshot *s, const struct transaction *written)
+{
+    pennon_error ignored;
+    struct call quiet = *c;
+    quiet.cancel = NULL;
+    quiet.deadline_ns = INT64_MAX;
+    pennon_error_init(&ignored);
+    for (size_t i = 0; i < written->op.append.n_fragments; i++) {
+        const struct bytes name = written->op.append.fragments[i].files[0].path;
+        char *path = mem_printf(c->mem, &ignored, "%s%sdata/%.*s", s->at.path, s->at.path[0] != '\0' ? "/" : "", (int)name.size,
+                                (const char *)name.data);
+        if (path && store_delete(&quiet, s->at.store, path, &ignored) != PENNON_OK) pennon_error_clear(&ignored);
+        if (path && schema_holds_blobs(s->schema)) blob_sidecars_remove(&quiet, s->at.store, path);
+        mem_free(c->mem, path);
+    }
+    pennon_error_clear(&ignored);
+}
+
+/* ---- row ids ---- */
+
+pennon_status id_runs_add(struct id_runs *r, const uint64_t *ids, size_t n, pennon_error *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct id_run *last = r->n > 0 ? &r->items[r->n - 1] : NULL;
+        if (last && last->first + last->n == ids[i]) {
+            last->n++;
+            continue;
+        }
+        TRY_RETURN(mem_grow(r->mem, &r->items, &r->cap, r->n, sizeof *r->items, SIZE_MAX / 32, err));
+        r->items[r->n++] = (struct id_run){ids[i], 1};
+    }
+    return PENNON_OK;
+}
+
+/* Up to `most` ids from (*run, *in_run) on, which move. */
+static size_t next_ids(const struct id_runs *r, size_t *run, uint64_t *in_run, uint64_t *out, size_t most)
+{
+    size_t n = 0;
+    while (n < most && *run < r->n) {
+        out[n++] = r->items[*run].first + (*in_run)++;
+        if (*in_run < r->items[*run].n) continue;
+        ++*run;
+        *in_run = 0;
+    }
+    return n;
+}
+
+pennon_status id_runs_give(const struct id_runs *r, struct arena *a, struct fragment_message *fragments, size_t n,
+                           pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    uint64_t *ids = NULL, in_run = 0;
+    size_t run = 0;
+    struct buf text;
+    buf_init(&text, r->mem, BUF_NO_LIMIT);
+    for (size_t f = 0; f < n && run < r->n; f++) {
+        const size_t rows = (size_t)fragments[f].physical_rows;
+        uint8_t *copy;
+        mem_free(r->mem, ids);
+        TRY_NEW(ids, mem_calloc(r->mem, rows, sizeof *ids, err));
+        const size_t given = next_ids(r, &run, &in_run, ids, rows);
+        buf_free(&text);
+        TRY(row_id_sequence_encode(r->mem, ids, given, &text, err));
+        TRY_NEW(copy, arena_alloc(a, text.size + 1, err));
+        memcpy(copy, text.data, text.size);
+        fragments[f].row_ids_which = 5;
+        fragments[f].inline_row_ids = bytes_of(copy, text.size);
+    }
+    ASSERT(run == r->n);
+done:
+    mem_free(r->mem, ids);
+    buf_free(&text);
+    return st;
+}
+
+void id_runs_free(struct id_runs *r)
+{
+    if (r->mem == NULL) return;
+    mem_free(r->mem, r->items);
+    *r = (struct id_runs){0};
 }

@@ -22,7 +22,24 @@ pennon_status mutation_run(const struct call *c, pennon_dataset *ds, const penno
 /* Commit a Delete or Update of the removed rows on top of the version that they were read from. On failure the deletion files are removed where that is safe. */
 pennon_status mutation_commit(const struct call *c, struct snapshot *s, const struct transaction *t, struct row_removal *rows,
                               const pennon_mutation_options *o, struct snapshot **out, pennon_error *err) CHECKED;
+/* Best effort: the data files of a commit that did not land. `written` is the Append that would make them visible. */
+void mutation_remove_data(const struct call *c, struct snapshot *s, const struct transaction *written);
 /* Copies as many bytes as the caller's struct has; both begin with struct_size. `to` NULL: nothing. */
 void mutation_result_out(const void *from, size_t known, void *to);
+
+/* Row ids of rows that move, in their order, as runs. */
+struct id_run {
+    uint64_t first, n;
+};
+struct id_runs {
+    struct mem *mem;
+    struct id_run *items;
+    size_t n, cap;
+};
+pennon_status id_runs_add(struct id_runs *r, const uint64_t *ids, size_t n, pennon_error *err) CHECKED;
+/* Cut to the fragments, one after the other. Rows behind the last id get none: the commit numbers them. */
+pennon_status id_runs_give(const struct id_runs *r, struct arena *a, struct fragment_message *fragments, size_t n,
+                           pennon_error *err) CHECKED;
+void id_runs_free(struct id_runs *r);
 
 #endif

@@ -26,10 +26,6 @@ struct updating {
 
 /* ---- the rows that move ---- */
 
-struct id_run {
-    uint64_t first, n;
-};
-
 /* The stream of a scan without its last columns, which go to the removal and to the row ids. */
 struct moving {
     struct call *call;
@@ -38,23 +34,8 @@ struct moving {
     bool stable;
     struct blob_mover *blobs;  /* NULL: no column holds any */
     struct ArrowSchema stored; /* with blobs: of the columns as they are read */
-    struct id_run *ids;        /* stable: of all rows, in their order */
-    size_t n_ids, cap_ids;
+    struct id_runs ids;        /* stable: of all rows, in their order */
 };
-
-static pennon_status note_ids(struct moving *m, const uint64_t *ids, size_t n, pennon_error *err)
-{
-    for (size_t i = 0; i < n; i++) {
-        struct id_run *last = m->n_ids > 0 ? &m->ids[m->n_ids - 1] : NULL;
-        if (last && last->first + last->n == ids[i]) {
-            last->n++;
-            continue;
-        }
-        TRY_RETURN(mem_grow(m->call->mem, &m->ids, &m->cap_ids, m->n_ids, sizeof *m->ids, SIZE_MAX / 32, err));
-        m->ids[m->n_ids++] = (struct id_run){ids[i], 1};
-    }
-    return PENNON_OK;
-}
 
 static const uint64_t *words(const struct ArrowArray *a) { return (const uint64_t *)a->buffers[1] + a->offset; }
 
@@ -70,7 +51,7 @@ static pennon_status next_batch(struct moving *m, struct ArrowArray *out, bool *
     ASSERT(batch.offset == 0 && (size_t)batch.n_children > extra);
     const size_t n = (size_t)batch.n_children - extra;
     TRY(row_removal_add(m->rows, words(batch.children[n]), (size_t)batch.length, err));
-    if (m->stable) TRY(note_ids(m, words(batch.children[n + 1]), (size_t)batch.length, err));
+    if (m->stable) TRY(id_runs_add(&m->ids, words(batch.children[n + 1]), (size_t)batch.length, err));
     TRY(array_new(out, 1, n, m->call->mem, err));
     out->length = batch.length;
     for (size_t i = 0; i < n; i++) array_move(batch.children[i], out->children[i]);
@@ -162,44 +143,6 @@ static pennon_status open_scan(const struct call *c, struct snapshot *s, struct 
 
 /* ---- the transaction ---- */
 
-/* The row ids of the new fragments, one after the other. */
-static pennon_status give_ids(const struct moving *m, struct arena *a, struct fragment_message *fragments, size_t n,
-                              pennon_error *err)
-{
-    pennon_status st = PENNON_OK;
-    struct mem *mem = m->call->mem;
-    uint64_t *ids = NULL;
-    size_t run = 0;
-    uint64_t in_run = 0;
-    struct buf text;
-    buf_init(&text, mem, BUF_NO_LIMIT);
-    for (size_t f = 0; f < n; f++) {
-        const size_t rows = (size_t)fragments[f].physical_rows;
-        uint8_t *copy;
-        mem_free(mem, ids);
-        TRY_NEW(ids, mem_calloc(mem, rows, sizeof *ids, err));
-        for (size_t i = 0; i < rows; i++) {
-            ASSERT(run < m->n_ids);
-            ids[i] = m->ids[run].first + in_run++;
-            if (in_run == m->ids[run].n) {
-                run++;
-                in_run = 0;
-            }
-        }
-        buf_free(&text);
-        TRY(row_id_sequence_encode(mem, ids, rows, &text, err));
-        TRY_NEW(copy, arena_alloc(a, text.size + 1, err));
-        memcpy(copy, text.data, text.size);
-        fragments[f].row_ids_which = 5;
-        fragments[f].inline_row_ids = bytes_of(copy, text.size);
-    }
-    ASSERT(run == m->n_ids);
-done:
-    mem_free(mem, ids);
-    buf_free(&text);
-    return st;
-}
-
 static pennon_status fill_update(const struct updating *u, struct snapshot *s, const struct moving *m,
                                  const struct transaction *written, struct transaction *t, pennon_error *err)
 {
@@ -216,27 +159,8 @@ static pennon_status fill_update(const struct updating *u, struct snapshot *s, c
     if (!op->fields_preserving) return err->code;
     for (size_t i = 0; i < u->n; i++)
         op->fields_preserving[op->n_fields_preserving++] = (uint32_t)schema_find_name(s->schema, u->columns[i])->id;
-    if (m->stable) TRY_RETURN(give_ids(m, &t->arena, new->fragments, new->n_fragments, err));
+    if (m->stable) TRY_RETURN(id_runs_give(&m->ids, &t->arena, new->fragments, new->n_fragments, err));
     return transaction_set_pairs(t, u->o->properties, err);
-}
-
-/* Best effort: the data files of a commit that did not land. */
-static void remove_data(const struct call *c, struct snapshot *s, const struct transaction *written)
-{
-    pennon_error ignored;
-    struct call quiet = *c;
-    quiet.cancel = NULL;
-    quiet.deadline_ns = INT64_MAX;
-    pennon_error_init(&ignored);
-    for (size_t i = 0; i < written->op.append.n_fragments; i++) {
-        const struct bytes name = written->op.append.fragments[i].files[0].path;
-        char *path = mem_printf(c->mem, &ignored, "%s%sdata/%.*s", s->at.path, s->at.path[0] != '\0' ? "/" : "", (int)name.size,
-                                (const char *)name.data);
-        if (path && store_delete(&quiet, s->at.store, path, &ignored) != PENNON_OK) pennon_error_clear(&ignored);
-        if (path && schema_holds_blobs(s->schema)) blob_sidecars_remove(&quiet, s->at.store, path);
-        mem_free(c->mem, path);
-    }
-    pennon_error_clear(&ignored);
 }
 
 /* ---- one attempt ---- */
@@ -316,7 +240,7 @@ static pennon_status update_once(void *ctx, struct call *c, struct snapshot *s, 
     struct updating *u = ctx;
     struct transaction *t = NULL, *written = NULL;
     struct row_removal rows = {0};
-    struct moving m = {.call = c, .rows = &rows, .stable = snapshot_has_stable_ids(s)};
+    struct moving m = {.call = c, .rows = &rows, .stable = snapshot_has_stable_ids(s), .ids = {.mem = c->mem}};
     TRY(check_update(u, s, err));
     TRY(transaction_new(c->mem, OPERATION_UPDATE, s->version, &t, err));
     row_removal_begin(&rows, c, s, &t->arena, file_cache_length, files);
@@ -331,10 +255,10 @@ done:
     /* After a lost reply the files may be in use. */
     if (st != PENNON_OK && st != PENNON_COMMIT_UNKNOWN) {
         row_removal_remove_files(&rows);
-        if (written) remove_data(c, s, written);
+        if (written) mutation_remove_data(c, s, written);
     }
     row_removal_end(&rows);
-    mem_free(c->mem, m.ids);
+    id_runs_free(&m.ids);
     transaction_free(t);
     transaction_free(written);
     return st;

@@ -140,8 +140,6 @@ static pennon_status number_bytes(struct numbering *n, struct bytes b, const uin
 
 /* ---- nested values as bytes ---- */
 
-static pennon_status put_key(const struct array_view *v, int64_t i, struct buf *out, pennon_error *err);
-
 static pennon_status put_sized(struct bytes b, struct buf *out, pennon_error *err)
 {
     const uint64_t size = b.size;
@@ -154,16 +152,16 @@ static pennon_status put_list(const struct array_view *v, int64_t i, struct buf 
     int64_t start = 0, n = 0;
     array_view_list(v, i, &start, &n);
     TRY_RETURN(buf_append(out, &n, sizeof n, err));
-    for (int64_t k = 0; k < n; k++) TRY_RETURN(put_key(&v->children[0], start + k, out, err));
+    for (int64_t k = 0; k < n; k++) TRY_RETURN(value_bytes_put(&v->children[0], start + k, out, err));
     return PENNON_OK;
 }
 
 /* A byte that says null or not; fixed values as they are, variable ones behind their length, lists behind theirs. Recursion as deep as the
  * schema, which is bounded. */
-static pennon_status put_key(const struct array_view *v, int64_t i, struct buf *out, pennon_error *err)
+pennon_status value_bytes_put(const struct array_view *v, int64_t i, struct buf *out, pennon_error *err)
 {
     if (v->type.id == ARROW_DICTIONARY && !array_view_is_null(v, i))
-        return put_key(&v->children[0], array_view_int(v, i), out, err);
+        return value_bytes_put(&v->children[0], array_view_int(v, i), out, err);
     const bool null = array_view_is_null(v, i);
     TRY_RETURN(buf_append_byte(out, null, err));
     if (null) return PENNON_OK;
@@ -174,7 +172,7 @@ static pennon_status put_key(const struct array_view *v, int64_t i, struct buf *
     case LAYOUT_VAR64:
     case LAYOUT_VIEW: return put_sized(array_view_bytes(v, i), out, err);
     case LAYOUT_STRUCT:
-        for (int64_t c = 0; c < v->array->n_children; c++) TRY_RETURN(put_key(&v->children[c], i, out, err));
+        for (int64_t c = 0; c < v->array->n_children; c++) TRY_RETURN(value_bytes_put(&v->children[c], i, out, err));
         return PENNON_OK;
     default: return put_list(v, i, out, err);
     }
@@ -228,7 +226,7 @@ static pennon_status number_block(struct numbering *n, const struct array_view *
             TRY_RETURN(number_bytes(n, b, texts->layout == LAYOUT_VIEW ? b.data + 8 : end, &out[j], err));
         } else {
             n->key.size = 0;
-            TRY_RETURN(put_key(v, row + j, &n->key, err));
+            TRY_RETURN(value_bytes_put(v, row + j, &n->key, err));
             TRY_RETURN(number_bytes(n, bytes_of(n->key.data, n->key.size), n->key.data + n->key.size, &out[j], err));
         }
     }

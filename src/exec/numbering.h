@@ -37,4 +37,8 @@ pennon_status numbering_pairs(struct numbering *n, const struct call *c, const u
                               int64_t rows, uint32_t *out, pennon_error *err) CHECKED;
 void numbering_free(struct numbering *n);
 
+/* Append the value of a row of a deep view as bytes: those of equal values are equal, those of others differ, and none is the beginning of another. Null is a
+ * value, also within nested ones; dictionaries are their values. */
+pennon_status value_bytes_put(const struct array_view *v, int64_t i, struct buf *out, pennon_error *err) CHECKED;
+
 #endif

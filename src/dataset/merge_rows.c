@@ -1,0 +1,236 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/* The rows that a merge writes, as a stream.
+ *
+ * Chunk by chunk of the source, so that each is in memory once a turn. Without stable row ids there is one turn, with updated and inserted rows in the order of
+ * the source; with them the updated rows are a turn of their own before the inserted ones, since the ids that they bring stand at the beginning of fragments.
+ *
+ *   source with all columns   rows of the chunk; where they follow one another they are handed on without a copy
+ *   some columns missing      pairs by place: the columns of the source, and the missing ones of the target, taken from it; then inserted rows, null there
+ *
+ * A batch that does not fit memory or 32-bit offsets is made smaller. */
+#include "dataset/merge.h"
+
+#define TAKE_ROWS 8192u
+#define TAKE_BYTES ((uint64_t)8 << 20)
+#define SLICE_ROWS 65536u
+#define SLICE_ROWS_MIN 512u
+
+/* ---- which rows ---- */
+
+static bool is_matched(const struct merge_rows *r, uint64_t row)
+{
+    return r->found->matched == NULL || bit_get(r->found->matched, row);
+}
+
+static pennon_status list_row(struct merge_rows *r, uint64_t row, pennon_error *err)
+{
+    if (r->n_list == r->cap_list)
+        TRY_RETURN(mem_grow(r->c->mem, &r->list, &r->cap_list, r->n_list, sizeof *r->list, SIZE_MAX / 16, err));
+    r->list[r->n_list++] = row;
+    return PENNON_OK;
+}
+
+static pennon_status note_ids(struct merge_rows *r, pennon_error *err)
+{
+    struct snapshot *s = r->p->s;
+    const struct row_id_sequence *ids = NULL;
+    uint64_t fragment = UINT64_MAX, id;
+    for (size_t i = r->pair; i < r->end_pair; i++) {
+        const uint64_t place = r->found->pairs[i].place;
+        if (place >> 32 != fragment) {
+            fragment = place >> 32;
+            TRY_RETURN(fragment_row_ids(r->c, s, &s->fragments[fragment], &ids, err));
+        }
+        row_id_sequence_get(ids, place & UINT32_MAX, 1, &id);
+        TRY_RETURN(id_runs_add(&r->ids, &id, 1, err));
+    }
+    return PENNON_OK;
+}
+
+/* Updated rows of the chunk as rows to give, where pairs are by row; inserted ones among them or alone. */
+static pennon_status list_rows(struct merge_rows *r, bool updated, bool inserted, pennon_error *err)
+{
+    const struct row_chunk *chunk = &r->rows->chunks[r->chunk];
+    size_t pair = r->pair;
+    if (updated && !inserted) {
+        for (; pair < r->end_pair; pair++) TRY_RETURN(list_row(r, r->found->pairs[pair].row - chunk->first, err));
+        return PENNON_OK;
+    }
+    for (uint64_t i = 0; i < chunk->rows; i++) {
+        for (; updated && pair < r->end_pair && r->found->pairs[pair].row - chunk->first == i; pair++)
+            TRY_RETURN(list_row(r, i, err));
+        if (!is_matched(r, chunk->first + i)) TRY_RETURN(list_row(r, i, err));
+    }
+    return PENNON_OK;
+}
+
+/* Rows that are new, for their number and the filter of keys. */
+static pennon_status count_inserted(struct merge_rows *r, pennon_error *err)
+{
+    const struct row_chunk *chunk = &r->rows->chunks[r->chunk];
+    for (uint64_t i = 0; i < chunk->rows; i++) {
+        if (is_matched(r, chunk->first + i)) continue;
+        r->inserted++;
+        if (r->filter != NULL) TRY_RETURN(key_filter_add(r->filter, r->p, shared_array_get(r->array), &i, 1, err));
+    }
+    return PENNON_OK;
+}
+
+static pennon_status enter_chunk(struct merge_rows *r, pennon_error *err)
+{
+    const struct row_chunk *chunk = &r->rows->chunks[r->chunk];
+    const bool partial = r->p->missing != NULL, updated = r->turn == 0;
+    const bool inserted = merge_inserts(r->p->o) && (r->turn == 1 || !r->p->stable);
+    r->n_list = r->at_list = 0;
+    if (updated) {
+        r->end_pair = r->pair;
+        while (r->end_pair < r->found->n_pairs && r->found->pairs[r->end_pair].row < chunk->first + chunk->rows) r->end_pair++;
+        r->updated += r->end_pair - r->pair;
+    }
+    r->entered = true;
+    if (r->pair == r->end_pair && !inserted) return PENNON_OK;
+    TRY_RETURN(row_store_chunk(r->rows, r->chunk, &r->array, err));
+    if (updated && r->p->stable) TRY_RETURN(note_ids(r, err));
+    if (inserted) TRY_RETURN(count_inserted(r, err));
+    if (partial) return inserted ? list_rows(r, false, true, err) : PENNON_OK;
+    TRY_RETURN(list_rows(r, updated, inserted, err));
+    if (updated) r->pair = r->end_pair;
+    return PENNON_OK;
+}
+
+static void leave_chunk(struct merge_rows *r)
+{
+    shared_array_release(r->array);
+    r->array = NULL;
+    r->entered = false;
+    if (++r->chunk < r->rows->n_chunks) return;
+    r->chunk = 0;
+    r->pair = r->end_pair;
+    r->turn = r->turn == 0 && r->p->stable && merge_inserts(r->p->o) ? 1 : 2;
+}
+
+/* ---- batches ---- */
+
+static size_t take_rows_at_once(const struct merge_rows *r)
+{
+    const struct row_chunk *chunk = &r->rows->chunks[r->chunk];
+    const uint64_t mean = chunk->bytes / chunk->rows + 1;
+    return (size_t)max_u64(1, min_u64(TAKE_ROWS, TAKE_BYTES / mean));
+}
+
+/* Columns of the source in front of the missing ones. Both are taken. */
+static pennon_status assemble(const struct merge_rows *r, struct ArrowArray *source, struct ArrowArray *missing,
+                              struct ArrowArray *out, pennon_error *err)
+{
+    const size_t n = (size_t)source->n_children, more = (size_t)r->p->written.n_children - n;
+    TRY_RETURN(array_new(out, 1, n + more, r->c->mem, err));
+    out->length = source->length;
+    for (size_t i = 0; i < n; i++) array_move(source->children[i], out->children[i]);
+    for (size_t i = 0; i < more; i++) {
+        if (missing != NULL) {
+            array_move(missing->children[i], out->children[n + i]);
+        } else {
+            TRY_RETURN(array_nulls(r->p->written.children[n + i], out->length, r->c->mem, out->children[n + i], err));
+        }
+    }
+    return PENNON_OK;
+}
+
+static size_t run_of(const uint64_t *list, size_t n)
+{
+    size_t run = 1;
+    while (run < n && list[run] == list[0] + run) run++;
+    return run;
+}
+
+/* Rows list[0..*n) of the chunk; *n may get smaller. */
+static pennon_status give_rows(struct merge_rows *r, const uint64_t *list, size_t *n, struct ArrowArray *out, pennon_error *err)
+{
+    const struct ArrowSchema *schema = &r->rows->schema;
+    const size_t run = run_of(list, *n < SLICE_ROWS ? *n : SLICE_ROWS), most = take_rows_at_once(r);
+    if (run == *n || run >= SLICE_ROWS_MIN) {
+        *n = run;
+        return array_slice(schema, r->array, (int64_t)list[0], (int64_t)run, r->c->mem, out, err);
+    }
+    if (*n > most) *n = most;
+    return array_take(schema, shared_array_get(r->array), list, *n, r->c->mem, out, err);
+}
+
+static pennon_status give_listed(struct merge_rows *r, size_t most, size_t *n, struct ArrowArray *out, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    struct ArrowArray source = {0};
+    *n = r->n_list - r->at_list < most ? r->n_list - r->at_list : most;
+    TRY(give_rows(r, r->list + r->at_list, n, &source, err));
+    TRY(assemble(r, &source, NULL, out, err));
+    r->at_list += *n;
+done:
+    array_release(&source);
+    return st;
+}
+
+static pennon_status give_pairs(struct merge_rows *r, size_t most, size_t *n, struct ArrowArray *out, pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    const struct row_chunk *chunk = &r->rows->chunks[r->chunk];
+    struct ArrowArray source = {0}, missing = {0};
+    uint64_t *words = NULL;
+    size_t limit = take_rows_at_once(r);
+    if (limit > most) limit = most;
+    *n = r->end_pair - r->pair < limit ? r->end_pair - r->pair : limit;
+    TRY_NEW(words, mem_alloc(r->c->mem, 2 * *n * sizeof *words, err));
+    for (size_t i = 0; i < *n; i++) {
+        words[i] = r->found->pairs[r->pair + i].row - chunk->first;
+        words[*n + i] = r->found->pairs[r->pair + i].place;
+    }
+    TRY(take_places(r->c, r->p->s, r->files, r->p->missing, words + *n, *n, &missing, err));
+    if (missing.length != (int64_t)*n) FAIL(PENNON_INTERNAL, "rows that were matched are not there");
+    TRY(array_take(&r->rows->schema, shared_array_get(r->array), words, *n, r->c->mem, &source, err));
+    TRY(assemble(r, &source, &missing, out, err));
+    r->pair += *n;
+done:
+    array_release(&source);
+    array_release(&missing);
+    mem_free(r->c->mem, words);
+    return st;
+}
+
+/* Too large for the budget, or for 32-bit offsets. */
+static bool is_too_large(pennon_status st) { return st == PENNON_OVER_BUDGET || st == PENNON_INVALID_ARGUMENT; }
+
+pennon_status merge_rows_next(void *ctx, struct ArrowArray *out, pennon_error *err)
+{
+    struct merge_rows *r = ctx;
+    out->release = NULL;
+    while (r->turn < 2 && r->rows->n_chunks > 0) {
+        TRY_RETURN(call_check(r->c, err));
+        if (!r->entered) TRY_RETURN(enter_chunk(r, err));
+        const bool pairs = r->p->missing != NULL && r->turn == 0 && r->pair < r->end_pair;
+        if (!pairs && r->at_list == r->n_list) {
+            leave_chunk(r);
+            continue;
+        }
+        size_t n = SIZE_MAX;
+        pennon_status st = pairs ? give_pairs(r, n, &n, out, err) : give_listed(r, n, &n, out, err);
+        while (is_too_large(st) && n > 1) {
+            array_release(out);
+            pennon_error_clear(err);
+            n /= 2;
+            st = pairs ? give_pairs(r, n, &n, out, err) : give_listed(r, n, &n, out, err);
+        }
+        if (st != PENNON_OK) array_release(out);
+        r->given += n;
+        call_progress(r->c, r->found->looked_at + r->given, r->found->looked_at + r->found->n_pairs + r->to_insert);
+        return st;
+    }
+    return PENNON_OK;
+}
+
+void merge_rows_end(struct merge_rows *r)
+{
+    shared_array_release(r->array);
+    id_runs_free(&r->ids);
+    mem_free(r->c->mem, r->list);
+    r->list = NULL;
+    r->array = NULL;
+}
