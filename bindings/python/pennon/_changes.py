@@ -128,81 +128,135 @@ class IOStats:
     written_bytes: int = 0
 
 
+# As PENNON_MATCHED_ and PENNON_BY_SOURCE_.
+_UPDATE, _UPDATE_IF, _FAIL, _DELETE = 1, 2, 3, 4
+_BY_SOURCE_DELETE, _BY_SOURCE_DELETE_IF = 1, 2
+
+
 class MergeInsertBuilder:
-    """A merge of new rows into a dataset: what is to become of rows that match, and of rows that do not.
+    """A merge of new rows, the source, into a dataset, the target: what is to become of rows that match, and of rows that do not.
+
+    Without a clause nothing happens to a row: `execute` needs one at least.
 
     Parameters
     ----------
     dataset : LanceDataset
-    on : str or list of str
-        Columns whose values tell which rows are the same.
+    on : str or list of str, optional
+        Columns whose values tell which rows are the same; the primary key of the schema where none is given.
     """
 
     def __init__(self, dataset: Any, on: str | Iterable[str] | None = None):
-        self._ds = dataset
+        self._dataset = dataset
         self._on = [on] if isinstance(on, str) else [*(on or [])]
-        self._clauses: dict[str, Any] = {}
+        self._options: dict[str, Any] = {"on": self._on} if self._on else {}
+        self._explain({"when_matched": _DELETE})
 
-    def _with(self, clause: str, value: Any) -> MergeInsertBuilder:
-        self._clauses[clause] = value
+    def _explain(self, more: dict[str, Any], data: Any = None, verbose: bool = False) -> str:
+        return self._dataset._ds.merge_explain(data, {**self._options, **more}, verbose)
+
+    def _with(self, **options: Any) -> MergeInsertBuilder:
+        self._options.update(options)
         return self
 
     def __repr__(self) -> str:
-        return f"MergeInsertBuilder(on={self._on}, {', '.join(f'{name}={value!r}' for name, value in self._clauses.items())})"
+        more = "".join(f", {name}={value!r}" for name, value in self._options.items() if name != "on")
+        return f"MergeInsertBuilder(on={self._on}{more})"
 
     def when_matched_update_all(self, condition: str | None = None) -> MergeInsertBuilder:
-        """Rows that match get the new values, all of them or where the SQL over `source` and `target` is true."""
-        return self._with("when_matched_update_all", condition)
+        """Rows that match get the new values, all of them or where the SQL over `source.x` and `target.x` is true.
+
+        Columns that the new rows lack keep their values.
+        """
+        if condition is None:
+            return self._with(when_matched=_UPDATE, matched_condition=None)
+        return self._with(when_matched=_UPDATE_IF, matched_condition=_sql(condition, "condition"))
 
     def when_matched_delete(self) -> MergeInsertBuilder:
         """Rows that match are deleted."""
-        return self._with("when_matched_delete", True)
+        return self._with(when_matched=_DELETE, matched_condition=None)
 
     def when_matched_fail(self) -> MergeInsertBuilder:
-        """The merge fails where a row matches."""
-        return self._with("when_matched_fail", True)
+        """The merge fails where a row matches, and changes nothing."""
+        return self._with(when_matched=_FAIL, matched_condition=None)
 
     def when_not_matched_insert_all(self) -> MergeInsertBuilder:
         """New rows that match none are inserted."""
-        return self._with("when_not_matched_insert_all", True)
+        return self._with(when_not_matched=1)
 
     def when_not_matched_by_source_delete(self, expr: str | None = None) -> MergeInsertBuilder:
         """Rows that no new row matches are deleted, all of them or where the SQL is true."""
-        return self._with("when_not_matched_by_source_delete", expr)
+        if expr is None:
+            return self._with(by_source=_BY_SOURCE_DELETE, by_source_condition=None)
+        condition = _sql(expr, "expr")
+        self._explain({"by_source": _BY_SOURCE_DELETE_IF, "by_source_condition": condition, "when_matched": 0, "matched_condition": None})
+        return self._with(by_source=_BY_SOURCE_DELETE_IF, by_source_condition=condition)
 
     def conflict_retries(self, max_retries: int) -> MergeInsertBuilder:
-        """How often the merge is done again after a conflict."""
-        return self._with("conflict_retries", max_retries)
+        """How often the merge is done again after a conflict: 10 where nothing is said."""
+        return self._with(conflict_retries=max_retries)
 
     def retry_timeout(self, timeout: timedelta) -> MergeInsertBuilder:
-        """For how long it is done again."""
-        return self._with("retry_timeout", timeout)
+        """For how long it is done again: 30 seconds where nothing is said."""
+        return self._with(retry_timeout_ms=_retries(0, timeout)["retry_timeout_ms"])
 
     def use_index(self, use_index: bool) -> MergeInsertBuilder:
         """May an index on the columns find the matches?"""
-        return self._with("use_index", use_index)
+        return self._with(use_index=use_index)
 
     def mark_generations_as_merged(self, generations: list[Any]) -> MergeInsertBuilder:
-        """Generations of the write-ahead log that the merge takes in."""
-        return self._with("mark_generations_as_merged", generations)
+        """Generations of the write-ahead log that the merge takes in. Not supported yet."""
+        raise not_yet(_MEM_WAL)
+
+    def _refuse_nothing(self) -> None:
+        if not any(self._options.get(name) for name in ("when_matched", "when_not_matched", "by_source")):
+            raise ValueError("Invalid user input: The merge insert job is not configured to change the data in any way")
 
     def execute(self, data_obj: ReaderLike, *, schema: pa.Schema | None = None) -> ExecuteResult:
-        """Merge and commit. Not supported yet."""
-        raise not_yet("merge_insert")
+        """Merge and commit; the dataset is at the new version then.
+
+        Parameters
+        ----------
+        data_obj : object
+            The new rows: anything that `write_dataset` takes. What can be read only once is kept for attempts after a conflict.
+        schema : pyarrow.Schema, optional
+            Schema of data that has none.
+
+        Returns
+        -------
+        dict
+            "num_inserted_rows", "num_updated_rows" and "num_deleted_rows".
+        """
+        self._refuse_nothing()
+        done = self._dataset._ds.merge(reader_of(data_obj, schema), self._options)
+        return _merged(done)
 
     def execute_uncommitted(
         self, data_obj: ReaderLike, *, schema: pa.Schema | None = None
     ) -> tuple[Transaction, dict[str, Any]]:
-        """Merge, and give the transaction. Not supported yet."""
-        raise not_yet("merge_insert")
+        """Merge, and give the transaction that `LanceDataset.commit` makes visible, with the numbers that `execute` gives."""
+        from .operation import Transaction
+
+        self._refuse_nothing()
+        made, done = self._dataset._ds.merge_uncommitted(reader_of(data_obj, schema), self._options)
+        return Transaction._of(json.loads(made.to_json())), dict(_merged(done))
 
     def explain_plan(self, schema: pa.Schema | None = None, verbose: bool = False) -> str:
-        """The plan as text. Not supported yet."""
-        raise not_yet("merge_insert")
+        """The plan as text, for rows of the schema, or of that of the dataset."""
+        self._refuse_nothing()
+        return self._explain({}, None if schema is None else schema.empty_table(), verbose)
 
     def analyze_plan(self, data_obj: ReaderLike, *, schema: pa.Schema | None = None) -> str:
-        """Merge, and tell what each node of the plan did. Not supported yet."""
-        raise not_yet("merge_insert")
+        """Merge without a commit, and tell what each node of the plan did. The files are removed again."""
+        self._refuse_nothing()
+        return self._dataset._ds.merge_analyze(reader_of(data_obj, schema), self._options)
+
+
+def _merged(done: dict[str, int]) -> ExecuteResult:
+    return {
+        "num_inserted_rows": done["num_inserted_rows"],
+        "num_updated_rows": done["num_updated_rows"],
+        "num_deleted_rows": done["num_deleted_rows"],
+    }
 
 
 class SqlQuery:
@@ -452,7 +506,7 @@ class DatasetChanges:
         return {"num_rows_updated": self._ds.update(tuple(updates), tuple(updates.values()), condition, options)}
 
     def merge_insert(self, on: str | Iterable[str] | None = None) -> MergeInsertBuilder:
-        """A merge of new rows, which `MergeInsertBuilder.execute` refuses yet."""
+        """A merge of new rows by the values of columns; see `MergeInsertBuilder`, whose methods say what it does."""
         return MergeInsertBuilder(self, on)
 
     def merge(self, data_obj: ReaderLike, left_on: str, right_on: str | None = None, schema: Any = None) -> None:

@@ -162,6 +162,8 @@ class LanceOperation:
         fields_modified: list[int] = dataclasses.field(default_factory=list)
         fields_for_preserving_frag_bitmap: list[int] = dataclasses.field(default_factory=list)
         update_mode: str = ""
+        # Of a merge: the keys that it inserted, which others must not insert too.
+        _inserted_rows: Any = dataclasses.field(default=None, init=False, repr=False, compare=False)
 
         def __post_init__(self) -> None:
             _check_fragments(self.updated_fragments)
@@ -178,6 +180,8 @@ class LanceOperation:
             }
             if self.update_mode:
                 tree["update_mode"] = self.update_mode.upper()
+            if self._inserted_rows is not None:
+                tree["inserted_rows"] = self._inserted_rows
             return tree
 
     @dataclass
@@ -398,6 +402,7 @@ _UPDATE_KEYS = {
     "fields_modified",
     "fields_for_preserving_frag_bitmap",
     "update_mode",
+    "inserted_rows",
 }
 
 
@@ -412,7 +417,7 @@ def _operation_of(tree: dict[str, Any]) -> LanceOperation.BaseOperation:
             _of_fragments(tree, "updated_fragments"), tree.get("deleted_fragment_ids", []), tree.get("predicate", "")
         )
     if kind == "Update" and not set(tree) - _UPDATE_KEYS:
-        return LanceOperation.Update(
+        update = LanceOperation.Update(
             tree.get("removed_fragment_ids", []),
             _of_fragments(tree, "updated_fragments"),
             _of_fragments(tree, "new_fragments"),
@@ -420,6 +425,8 @@ def _operation_of(tree: dict[str, Any]) -> LanceOperation.BaseOperation:
             tree.get("fields_for_preserving_frag_bitmap", []),
             tree.get("update_mode", "REWRITE_ROWS").lower(),
         )
+        update._inserted_rows = tree.get("inserted_rows")
+        return update
     if kind == "Rewrite" and not tree.get("rewritten_indices"):
         groups = [
             LanceOperation.RewriteGroup(_of_fragments(group, "old_fragments"), _of_fragments(group, "new_fragments"))
