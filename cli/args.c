@@ -79,7 +79,7 @@ static const struct option_spec specs[OPT_COUNT] = {
     [OPT_TARGETS] = {"target-bases", "A,B", OPTION_TEXT, "base paths (names, paths or ids) that the data files go to in turn"},
     [OPT_DETACHED] = {"detached", NULL, OPTION_FLAG, "a version that is never the latest and in no listing"},
     [OPT_RETRIES] = {"max-retries", "N", OPTION_NUMBER,
-                     "attempts after the first one when others commit too (default 20; of delete and update: 10)"},
+                     "attempts after the first one when others commit too (default 20; of delete, update and merge: 10)"},
     [OPT_V1_NAMES] = {"v1-manifest-names", NULL, OPTION_FLAG, "a new dataset names its manifests as old releases do"},
     [OPT_TABLE_METADATA] = {"table-metadata", NULL, OPTION_FLAG, "the metadata of the table instead of the config"},
     [OPT_SCHEMA_METADATA] = {"schema-metadata", NULL, OPTION_FLAG, "the metadata of the schema"},
@@ -114,7 +114,9 @@ static const struct option_spec specs[OPT_COUNT] = {
     [OPT_VALUES] = {"values", "FILE", OPTION_TEXT, "the columns of a file, whose rows are those of the table in their order"},
     [OPT_RENAME] = {"rename", "NAME", OPTION_TEXT, "the new name of the column; of a part of a struct the last part of its path"},
     [OPT_NULLABLE] = {"nullable", "BOOL", OPTION_TEXT, "may it be null? true or false"},
-    [OPT_ON] = {"on", "COLUMN", OPTION_TEXT, "the key: a column of the table, _rowid or _rowaddr"},
+    [OPT_ON] = {"on", "COLUMN", OPTION_TEXT,
+                "key columns, separated by commas (of merge: default the primary key of the schema); of join-columns one, also "
+                "_rowid or _rowaddr"},
     [OPT_RIGHT_ON] = {"right-on", "COLUMN", OPTION_TEXT, "the key in the input, where it has another name there"},
     [OPT_TARGET_ROWS] = {"target-rows", "N", OPTION_NUMBER,
                          "fragments with fewer rows are joined; new ones have N at most (default 1048576)"},
@@ -124,6 +126,14 @@ static const struct option_spec specs[OPT_COUNT] = {
                        "share of deleted rows over which a fragment is written anew (default 0.1)"},
     [OPT_MAX_SOURCES] = {"max-source-fragments", "N", OPTION_NUMBER, "only as many tasks as have N old fragments together"},
     [OPT_DEFER] = {"defer-index-remap", NULL, OPTION_FLAG, "leave the indices as they are; their readers learn where rows went"},
+    [OPT_WHEN_MATCHED] =
+        {"when-matched", "WHAT", OPTION_TEXT,
+         "of rows that match: update (default), ignore, fail, delete, or 'update-if SQL' over source.x and target.x"},
+    [OPT_WHEN_NOT_MATCHED] = {"when-not-matched", "WHAT", OPTION_TEXT, "of new rows that match none: insert (default) or ignore"},
+    [OPT_BY_SOURCE] = {"when-not-matched-by-source", "WHAT", OPTION_TEXT,
+                       "of rows that no new row matches: keep (default), delete, or 'delete-if SQL'"},
+    [OPT_DUPLICATES] = {"duplicates", "WHAT", OPTION_TEXT,
+                        "several new rows for one row: fail (default), or the first of them counts"},
     [OPT_SEED] = {"seed", "N", OPTION_NUMBER, "the same seed takes the same sample (default: a new one each time)"},
 };
 

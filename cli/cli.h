@@ -120,6 +120,10 @@ enum option_id {
     OPT_THRESHOLD,
     OPT_MAX_SOURCES,
     OPT_DEFER,
+    OPT_WHEN_MATCHED,
+    OPT_WHEN_NOT_MATCHED,
+    OPT_BY_SOURCE,
+    OPT_DUPLICATES,
     OPT_COUNT
 };
 
@@ -196,6 +200,20 @@ int open_input_files(const struct args *a, const pennon_call *call, struct Arrow
 /* --mode; another word is a usage error. Without the option *out stays. */
 int write_mode(const struct args *a, int32_t *out);
 
+/* ---- inputs: files of rows ---- */
+
+/* What the inputs are, by the options. The structs refer to one another. */
+struct input_options {
+    pennon_csv_options csv;
+    pennon_json_lines_options json;
+    pennon_ipc_options ipc;
+    pennon_ingest_options any;
+};
+
+int input_options(const struct args *a, const pennon_call *call, struct input_options *o);
+/* Open all operands behind the first as one stream; their columns must agree. On failure `out` is to be released, where it has a release. */
+int open_inputs(const struct args *a, const struct input_options *o, struct ArrowArrayStream *out, pennon_error *err);
+
 /* ---- output ---- */
 
 /* Write the stream (released on every path) as --format says ("table" without one on a terminal and in a pipe alike), to --output or standard
@@ -224,7 +242,7 @@ void progress_hide(void);
 extern const struct command command_info, command_schema, command_versions, command_fragments, command_count, command_scan,
     command_take, command_write, command_export, command_inspect, command_verify, command_cleanup, command_log, command_tag,
     command_branch, command_clone, command_commit, command_transaction, command_restore, command_config, command_delete,
-    command_update, command_blob, command_delta, command_add_column, command_drop_column, command_alter_column,
+    command_update, command_merge, command_blob, command_delta, command_add_column, command_drop_column, command_alter_column,
     command_join_columns, command_compact;
 
 #endif

@@ -38,15 +38,7 @@ static int write_external_blobs(const struct args *a, int32_t *out)
     return usage_error("--external-blobs takes bases, anywhere or copy, not '%s'", text);
 }
 
-/* What the inputs are, by the options. The structs refer to one another. */
-struct input_options {
-    pennon_csv_options csv;
-    pennon_json_lines_options json;
-    pennon_ipc_options ipc;
-    pennon_ingest_options any;
-};
-
-static int input_options(const struct args *a, const pennon_call *call, struct input_options *o)
+int input_options(const struct args *a, const pennon_call *call, struct input_options *o)
 {
     const struct option *x = a->options;
     pennon_csv_options_init(&o->csv);
@@ -157,8 +149,7 @@ static void joined_release(struct ArrowArrayStream *s)
     s->release = NULL;
 }
 
-/* Open all inputs; their columns must agree. */
-static int open_inputs(const struct args *a, const struct input_options *o, struct ArrowArrayStream *out, pennon_error *err)
+int open_inputs(const struct args *a, const struct input_options *o, struct ArrowArrayStream *out, pennon_error *err)
 {
     size_t n = a->n_operands - 1;
     struct joined *j = calloc(1, sizeof *j);

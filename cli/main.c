@@ -10,11 +10,11 @@
 #include "cli.h"
 
 static const struct command *const commands[] = {
-    &command_info,       &command_schema,      &command_versions,     &command_fragments,    &command_count,  &command_scan,
-    &command_take,       &command_write,       &command_export,       &command_inspect,      &command_verify, &command_cleanup,
-    &command_log,        &command_tag,         &command_branch,       &command_clone,        &command_commit, &command_transaction,
-    &command_restore,    &command_config,      &command_delete,       &command_update,       &command_blob,   &command_delta,
-    &command_add_column, &command_drop_column, &command_alter_column, &command_join_columns, &command_compact};
+    &command_info,    &command_schema,     &command_versions,    &command_fragments,    &command_count,        &command_scan,
+    &command_take,    &command_write,      &command_export,      &command_inspect,      &command_verify,       &command_cleanup,
+    &command_log,     &command_tag,        &command_branch,      &command_clone,        &command_commit,       &command_transaction,
+    &command_restore, &command_config,     &command_delete,      &command_update,       &command_merge,        &command_blob,
+    &command_delta,   &command_add_column, &command_drop_column, &command_alter_column, &command_join_columns, &command_compact};
 #define N_COMMANDS (sizeof commands / sizeof commands[0])
 
 /* ---- errors ---- */
