@@ -75,7 +75,8 @@ struct merge_stretch {
 struct merge_found {
     struct merge_stretch *stretches;
     size_t n_stretches, cap_stretches;
-    struct merge_pair *pairs; /* by place */
+    struct block *pair_block;
+    struct merge_pair *pairs; /* in it; by place */
     size_t n_pairs;
     uint8_t *matched; /* bits of source rows; NULL = nobody asks */
     _Atomic(uint64_t) deleted, skipped, looked_at, hits;
@@ -136,6 +137,7 @@ struct merge_rows {
     bool entered;
     struct shared_array *array; /* of the chunk */
     size_t pair, end_pair;      /* of the chunk */
+    uint64_t window;            /* rows of the chunk that have been listed */
     uint64_t *list;             /* rows of the chunk to give */
     size_t n_list, cap_list, at_list;
 };

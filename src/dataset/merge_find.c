@@ -366,8 +366,9 @@ static pennon_status collect_pairs(struct finding *f, pennon_error *err)
     struct merge_found *out = f->out;
     size_t n = 0;
     for (size_t i = 0; i < out->n_stretches; i++) n += out->stretches[i].n_pairs;
-    out->pairs = mem_alloc(f->c->mem, (n + 1) * sizeof *out->pairs, err);
-    if (out->pairs == NULL) return err->code;
+    out->pair_block = block_new(f->c->mem, (n + 1) * sizeof *out->pairs, err);
+    if (out->pair_block == NULL) return err->code;
+    out->pairs = (struct merge_pair *)(void *)out->pair_block->data;
     for (size_t i = 0; i < out->n_stretches; i++) {
         struct merge_stretch *s = &out->stretches[i];
         if (s->n_pairs > 0) memcpy(out->pairs + out->n_pairs, s->pairs, s->n_pairs * sizeof *s->pairs);
@@ -461,7 +462,7 @@ void merge_found_free(const struct call *c, struct merge_found *f)
         mem_free(c->mem, f->stretches[i].pairs);
     }
     mem_free(c->mem, f->stretches);
-    mem_free(c->mem, f->pairs);
+    block_release(f->pair_block);
     mem_free(c->mem, f->matched);
     memset(f, 0, sizeof *f);
 }
@@ -493,11 +494,11 @@ pennon_status merge_sort_pairs(const struct call *c, const struct row_store *row
                                size_t n, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
-    struct merge_pair *spare, *from = pairs, *to;
+    struct block *spare;
+    struct merge_pair *from = pairs, *to;
     if (is_sorted(rows, order, pairs, n)) return PENNON_OK;
-    spare = mem_alloc(c->mem, n * sizeof *spare, err); /* pairs fit already: no overflow */
-    if (spare == NULL) return err->code;
-    to = spare;
+    TRY_NEW(spare, block_new(c->mem, n * sizeof *pairs, err)); /* pairs fit already: no overflow */
+    to = (struct merge_pair *)(void *)spare->data;
     for (unsigned shift = 0; shift < 64; shift += DIGIT_BITS) {
         size_t starts[DIGITS] = {0}, at = 0;
         TRY(call_check(c, err));
@@ -515,6 +516,6 @@ pennon_status merge_sort_pairs(const struct call *c, const struct row_store *row
     }
     if (from != pairs) memcpy(pairs, from, n * sizeof *pairs);
 done:
-    mem_free(c->mem, spare);
+    block_release(spare);
     return st;
 }

@@ -13,6 +13,7 @@
 #define TAKE_ROWS 8192u
 #define TAKE_BYTES ((uint64_t)8 << 20)
 #define SLICE_ROWS 65536u
+#define WINDOW_ROWS 65536u /* of a chunk whose rows are listed at once */
 #define SLICE_ROWS_MIN 512u
 
 /* ---- which rows ---- */
@@ -47,20 +48,23 @@ static pennon_status note_ids(struct merge_rows *r, pennon_error *err)
     return PENNON_OK;
 }
 
-/* Updated rows of the chunk as rows to give, where pairs are by row; inserted ones among them or alone. */
+/* Rows of the window to give: inserted ones and, where pairs are by row, updated ones. The pairs go with it. */
 static pennon_status list_rows(struct merge_rows *r, bool updated, bool inserted, pennon_error *err)
 {
     const struct row_chunk *chunk = &r->rows->chunks[r->chunk];
-    size_t pair = r->pair;
+    const uint64_t end = min_u64(chunk->rows, r->window + WINDOW_ROWS);
+    r->n_list = r->at_list = 0;
     if (updated && !inserted) {
-        for (; pair < r->end_pair; pair++) TRY_RETURN(list_row(r, r->found->pairs[pair].row - chunk->first, err));
-        return PENNON_OK;
+        for (; r->pair < r->end_pair && r->found->pairs[r->pair].row - chunk->first < end; r->pair++)
+            TRY_RETURN(list_row(r, r->found->pairs[r->pair].row - chunk->first, err));
+    } else {
+        for (uint64_t i = r->window; i < end; i++) {
+            for (; updated && r->pair < r->end_pair && r->found->pairs[r->pair].row - chunk->first == i; r->pair++)
+                TRY_RETURN(list_row(r, i, err));
+            if (!is_matched(r, chunk->first + i)) TRY_RETURN(list_row(r, i, err));
+        }
     }
-    for (uint64_t i = 0; i < chunk->rows; i++) {
-        for (; updated && pair < r->end_pair && r->found->pairs[pair].row - chunk->first == i; pair++)
-            TRY_RETURN(list_row(r, i, err));
-        if (!is_matched(r, chunk->first + i)) TRY_RETURN(list_row(r, i, err));
-    }
+    r->window = end;
     return PENNON_OK;
 }
 
@@ -76,25 +80,40 @@ static pennon_status count_inserted(struct merge_rows *r, pennon_error *err)
     return PENNON_OK;
 }
 
+static bool gives_inserted(const struct merge_rows *r) { return merge_inserts(r->p->o) && (r->turn == 1 || !r->p->stable); }
+
 static pennon_status enter_chunk(struct merge_rows *r, pennon_error *err)
 {
     const struct row_chunk *chunk = &r->rows->chunks[r->chunk];
-    const bool partial = r->p->missing != NULL, updated = r->turn == 0;
-    const bool inserted = merge_inserts(r->p->o) && (r->turn == 1 || !r->p->stable);
     r->n_list = r->at_list = 0;
-    if (updated) {
+    r->window = 0;
+    if (r->turn == 0) {
         r->end_pair = r->pair;
         while (r->end_pair < r->found->n_pairs && r->found->pairs[r->end_pair].row < chunk->first + chunk->rows) r->end_pair++;
         r->updated += r->end_pair - r->pair;
     }
     r->entered = true;
-    if (r->pair == r->end_pair && !inserted) return PENNON_OK;
+    if (r->pair == r->end_pair && !gives_inserted(r)) {
+        r->window = chunk->rows;
+        return PENNON_OK;
+    }
     TRY_RETURN(row_store_chunk(r->rows, r->chunk, &r->array, err));
-    if (updated && r->p->stable) TRY_RETURN(note_ids(r, err));
-    if (inserted) TRY_RETURN(count_inserted(r, err));
-    if (partial) return inserted ? list_rows(r, false, true, err) : PENNON_OK;
-    TRY_RETURN(list_rows(r, updated, inserted, err));
-    if (updated) r->pair = r->end_pair;
+    if (r->turn == 0 && r->p->stable) TRY_RETURN(note_ids(r, err));
+    return gives_inserted(r) ? count_inserted(r, err) : PENNON_OK;
+}
+
+/* The next rows that are listed; none = the chunk is through. */
+static pennon_status fill_list(struct merge_rows *r, pennon_error *err)
+{
+    const struct row_chunk *chunk = &r->rows->chunks[r->chunk];
+    const bool updated = r->turn == 0 && r->p->missing == NULL;
+    while (r->at_list == r->n_list && r->window < chunk->rows) {
+        if (!updated && !gives_inserted(r)) {
+            r->window = chunk->rows;
+        } else {
+            TRY_RETURN(list_rows(r, updated, gives_inserted(r), err));
+        }
+    }
     return PENNON_OK;
 }
 
@@ -206,6 +225,7 @@ pennon_status merge_rows_next(void *ctx, struct ArrowArray *out, pennon_error *e
         TRY_RETURN(call_check(r->c, err));
         if (!r->entered) TRY_RETURN(enter_chunk(r, err));
         const bool pairs = r->p->missing != NULL && r->turn == 0 && r->pair < r->end_pair;
+        if (!pairs) TRY_RETURN(fill_list(r, err));
         if (!pairs && r->at_list == r->n_list) {
             leave_chunk(r);
             continue;

@@ -58,10 +58,14 @@ struct join_table {
     uint64_t *words; /* of each key, JOIN_WORD */
     uint64_t *ends;  /* JOIN_BYTES: key e is bytes.data[ends[e] .. ends[e + 1]) */
     struct buf bytes;
-    uint32_t *first, *last; /* rows of each key; `last` NULL = no key has two */
-    uint32_t *next;         /* of all rows: the next one with the same key, JOIN_NONE = none; NULL as `last` */
-    uint32_t rows;          /* of the build side in all */
-    _Atomic(uint8_t) *hit;  /* of each key: somebody found it */
+    uint32_t *first, *last;  /* rows of each key; `last` NULL = no key has two */
+    uint32_t *next;          /* of all rows: the next one with the same key, JOIN_NONE = none; NULL as `last` */
+    uint32_t rows;           /* of the build side in all */
+    _Atomic(uint8_t) *hit;   /* of each key: somebody found it */
+    uint64_t *filter;        /* bits of hashes: what has none there is no key */
+    unsigned filter_shift;   /* 64 - log2 of the bits */
+    struct block *blocks[8]; /* what the arrays lie in: pages of their own, which go back when they are freed */
+    size_t n_blocks;
 };
 /* Bytes that a table of so many rows, whose keys have so many bytes together, needs about. */
 uint64_t join_table_bytes(enum join_form form, uint64_t rows, uint64_t key_bytes);
