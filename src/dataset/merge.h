@@ -84,9 +84,9 @@ struct merge_found {
     uint64_t build_ns, probe_ns, condition_ns;
     uint64_t null_keys;
 };
-/* Free with merge_found_free, also on failure. */
+/* The table of keys takes about `table_bytes` at most; what does not fit is looked for in further passes. Free with merge_found_free, also on failure. */
 pennon_status merge_find(const struct merge_plan *p, const struct call *c, struct file_cache *files, const struct row_store *rows,
-                         struct merge_found *out, pennon_error *err) CHECKED;
+                         uint64_t table_bytes, struct merge_found *out, pennon_error *err) CHECKED;
 void merge_found_free(const struct call *c, struct merge_found *f);
 /* "id = 1, name = \"a\"": the keys of a source row, appended. */
 pennon_status merge_key_text(const struct merge_plan *p, const struct row_store *rows, uint32_t row, struct buf *out,

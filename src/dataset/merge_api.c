@@ -152,7 +152,8 @@ static pennon_status work(struct merging *m, struct call *c, struct snapshot *s,
         TRY(key_filter_init(&filter, c->mem, err));
         rows.filter = &filter;
     }
-    TRY(merge_find(&w->plan, c, files, &m->rows, &w->found, err));
+    /* Half of what the budget has left is for the table; the rest for what is read and found. */
+    TRY(merge_find(&w->plan, c, files, &m->rows, mem_available(c->mem) / 2, &w->found, err));
     rows.to_insert = new_rows(&w->found, m->rows.rows);
     TRY(write_rows(m, c, w, &rows, err));
     TRY(remove_rows(&w->removal, s, &w->found, err));

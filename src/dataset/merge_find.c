@@ -93,11 +93,9 @@ static uint64_t key_bytes(const struct finding *f)
     return bytes;
 }
 
-/* Half of what the budget has left is for the table; the rest for what is read and found. */
-static void choose_passes(struct finding *f)
+static void choose_passes(struct finding *f, uint64_t room)
 {
     const uint64_t need = join_table_bytes(f->p->source_side.form, f->rows->rows, key_bytes(f));
-    const uint64_t room = mem_available(f->c->mem) / 2;
     f->out->passes = 1;
     while (f->out->passes < PASSES_MAX && need / f->out->passes > room) f->out->passes *= 2;
 }
@@ -416,7 +414,7 @@ static pennon_status apply_condition(struct finding *f, pennon_error *err)
     return PENNON_OK;
 }
 
-static pennon_status find_matches(struct finding *f, pennon_error *err)
+static pennon_status find_matches(struct finding *f, uint64_t table_bytes, pennon_error *err)
 {
     struct merge_found *out = f->out;
     uint64_t total;
@@ -427,7 +425,7 @@ static pennon_status find_matches(struct finding *f, pennon_error *err)
         out->matched = mem_calloc(f->c->mem, (size_t)bitmap_bytes(f->rows->rows) + 1, 1, err);
         if (out->matched == NULL) return err->code;
     }
-    choose_passes(f);
+    choose_passes(f, table_bytes);
     for (f->pass = 0; f->pass < out->passes; f->pass++) {
         const int64_t start = clock_monotonic_ns();
         TRY_RETURN(build(f, err));
@@ -444,12 +442,12 @@ static pennon_status find_matches(struct finding *f, pennon_error *err)
 }
 
 pennon_status merge_find(const struct merge_plan *p, const struct call *c, struct file_cache *files, const struct row_store *rows,
-                         struct merge_found *out, pennon_error *err)
+                         uint64_t table_bytes, struct merge_found *out, pennon_error *err)
 {
     struct finding f = {.p = p, .c = c, .one = *c, .files = files, .rows = rows, .out = out};
     memset(out, 0, sizeof *out);
     f.one.threads = 1;
-    pennon_status st = find_matches(&f, err);
+    pennon_status st = find_matches(&f, table_bytes, err);
     join_table_free(&f.table);
     return st;
 }
