@@ -420,6 +420,31 @@ static inline pennon_status run_compact(struct world *w) { return compact_as(w, 
 static inline pennon_status run_compact_deferred(struct world *w) { return compact_as(w, PENNON_COMPACT_REENCODE, true); }
 static inline pennon_status run_compact_copied(struct world *w) { return compact_as(w, PENNON_COMPACT_FORCE_BINARY_COPY, false); }
 
+/* Rows of both fragments get new values, some go, and more come. */
+static inline pennon_status merge_rows_at(struct world *w, uint64_t version)
+{
+    static const char *const on[] = {"id"};
+    pennon_dataset *ds;
+    pennon_merge_options o;
+    struct ArrowArrayStream stream;
+    pennon_merge_options_init(&o);
+    o.call = &w->call;
+    o.conflict_retries = 2;
+    o.on = &(const pennon_names){1, on};
+    o.when_matched = PENNON_MATCHED_UPDATE;
+    o.when_not_matched = PENNON_NOT_MATCHED_INSERT;
+    o.by_source = PENNON_BY_SOURCE_DELETE_IF;
+    o.by_source_condition = "id = 0";
+    pennon_status st = world_open(w, w->table, version, NULL, &ds);
+    if (st != PENNON_OK) return st;
+    make_stream(w, 3, 12, &stream);
+    st = pennon_dataset_merge(ds, &stream, &o, NULL, &w->err);
+    pennon_dataset_free(ds);
+    return st;
+}
+static inline pennon_status run_merge(struct world *w) { return merge_rows_at(w, PENNON_NONE); }
+static inline pennon_status run_merge_beside(struct world *w) { return merge_rows_at(w, 1); }
+
 static inline pennon_status run_bases(struct world *w)
 {
     pennon_dataset *ds;
@@ -533,6 +558,8 @@ static const struct operation operations[] = {
     {"compact", prepare_small, run_compact, PENNON_OK, TWO_COMMITS},
     {"compact, deferred", prepare_small, run_compact_deferred, PENNON_OK, TWO_COMMITS},
     {"compact, copied", prepare_two, run_compact_copied, PENNON_OK, TWO_COMMITS},
+    {"merge", prepare_two, run_merge, PENNON_OK, ONE_STEP},
+    {"merge, rebased", prepare_deleted, run_merge_beside, PENNON_OK, ONE_STEP},
     {"base paths", prepare_one, run_bases, PENNON_INVALID_ARGUMENT, ONE_STEP},
     {"detached", prepare_one, run_detached, PENNON_OK, ONE_STEP},
     {"batch", prepare_one, run_batch, PENNON_OK, ONE_STEP},

@@ -2,7 +2,7 @@
 """Many processes with mixed work on one local table, Pennon and official Lance together; then a model of the table checks every version.
 
 A version is what its transaction makes of the one before: an append adds one batch of one writer, which no other version adds; a delete takes away
-rows that its predicate names and no others; an update changes the rows it meant by one and no row else; compaction and
+rows that its predicate names and no others; an update changes the rows it meant by one and no row else; a merge leaves all rows of its writer with one value; compaction and
 configuration change no row; a restore gives the rows of the version it names. What a writer was told is true: a success is in the history once, a
 refusal is not.
 
@@ -58,6 +58,13 @@ while time.monotonic() < end:
     elif role == "compact":
         run(["compact"], "compact", uri)
         time.sleep(0.4)
+    elif role == "merge":
+        path = f"{folder}/merge-{number}.arrow"
+        table = pa.table({"v": pa.array([1000 * turn] * rows, pa.int64()), "id": pa.array(range(number * span, number * span + rows), pa.int64())})
+        with pa.OSFile(path, "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+        run(["merge", turn], "merge", uri, path, "--on", "id", "--sync", "none")
+        time.sleep(0.2)
     elif role == "tag":
         run(["tag", turn], "tag", "create", uri, f"t-{number}-{turn}")
         time.sleep(0.05)
@@ -97,6 +104,10 @@ while time.monotonic() < end:
     elif role == "update":
         attempt(["update", turn % 89], lambda: lance.dataset(uri).update({"v": "v + 1"}, where=f"id % 89 = {turn % 89}"))
         time.sleep(0.2)
+    elif role == "merge":
+        table = pa.table({"id": pa.array(range(number * span, number * span + rows), pa.int64()), "v": pa.array([1000 * turn] * rows, pa.int64())})
+        attempt(["merge", turn], lambda: lance.dataset(uri).merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(table))
+        time.sleep(0.2)
     elif role == "compact":
         attempt(["compact"], lambda: lance.dataset(uri).optimize.compact_files(target_rows_per_fragment=1 << 20))
         time.sleep(0.5)
@@ -107,7 +118,11 @@ while time.monotonic() < end:
 """
 
 ROLES = [("ours", "append")] * 6 + [("ours", "config"), ("ours", "tag"), ("ours", "restore"), ("ours", "delete"), ("ours", "update"), ("ours", "compact")] + \
+    [("ours", "merge")] * 2 + [("official", "merge")] + \
     [("official", "append")] * 3 + [("official", role) for role in ("delete", "update", "compact", "config")]
+
+
+MERGERS = {number for number, (_, role) in enumerate(ROLES) if role == "merge"}
 
 
 def start(number, who, role, uri, folder):
@@ -189,6 +204,11 @@ class Model:
             self.say(version, "a delete changed other rows")
 
     def update(self, version, now, before):
+        others = {i // SPAN for i in now if now[i] != before.get(i)}
+        if len(others) == 1 and others <= MERGERS and set(before) <= set(now):
+            first = others.pop() * SPAN
+            if len({now.get(i) for i in range(first, first + ROWS)}) == 1:
+                return
         if set(now) != set(before):
             self.say(version, f"an update lost {len(set(before) - set(now))} rows and made {len(set(now) - set(before))}")
         changed = {i for i in now if i in before and now[i] != before[i]}
