@@ -495,8 +495,9 @@ static void wide_rows(struct scan_world *w, int64_t first, int64_t n, int64_t ba
     scan_ok(w, arrow_schema_from_text(bytes_str("struct<s: string, id: int64, m: int64>"), "", w->mem, &schema, &w->err));
     struct builder *b = builder_new(&schema, w->mem, &w->err);
     for (int64_t i = 0; i < n; i++) {
-        scan_append_text(w, builder_child(b, 0),
-                         "the new text of row %lld, which is longer than it was before, so that all of them are large", first + i);
+        char text[400];
+        memset(text, 'a' + (int)(i % 26), sizeof text);
+        scan_ok(w, builder_append_bytes(builder_child(b, 0), bytes_of(text, sizeof text), &w->err));
         scan_ok(w, builder_append_int(builder_child(b, 1), first + i, &w->err));
         scan_ok(w, builder_append_int(builder_child(b, 2), -1, &w->err));
         scan_ok(w, builder_append_row(b, &w->err));
@@ -600,7 +601,7 @@ static void run_budgets(struct scan_world *w, const pennon_names *on)
     pennon_status st = PENNON_OVER_BUDGET;
     const uint64_t version = pennon_dataset_version(w->ds), old = count(w, w->ds, "id >= 15000");
     uint64_t failures = 0, spilled = 0;
-    for (uint64_t bytes = 1 << 15; st != PENNON_OK; bytes += bytes / 2, failures++) {
+    for (uint64_t bytes = 1 << 20; st != PENNON_OK; bytes += bytes / 2, failures++) {
         pennon_budget *budget;
         pennon_call call = w->call;
         pennon_merge_options o = options_of(w);
@@ -614,20 +615,20 @@ static void run_budgets(struct scan_world *w, const pennon_names *on)
         o.on = on;
         set_modes(&o, PENNON_MATCHED_UPDATE, PENNON_NOT_MATCHED_INSERT, PENNON_BY_SOURCE_DELETE_IF);
         o.by_source_condition = "id < 100";
-        wide_rows(w, 15000, 8000, 1000, &stream);
+        wide_rows(w, 15000, 24000, 2000, &stream);
         st = pennon_dataset_merge_analyze(w->ds, &stream, &o, &text, &w->err);
         assert_int_equal(pennon_dataset_version(w->ds), version);
         if (st == PENNON_OK) {
             spilled = number_behind(text, "spilled_bytes=");
             pennon_string_free(text);
-            wide_rows(w, 15000, 8000, 1000, &stream);
+            wide_rows(w, 15000, 24000, 2000, &stream);
             st = pennon_dataset_merge(w->ds, &stream, &o, &r, &w->err);
         }
         assert_int_equal(pennon_budget_used(budget), 0);
         pennon_budget_free(budget);
         if (st == PENNON_OK) {
             assert_int_equal(r.rows_updated, old);
-            assert_int_equal(r.rows_inserted, 8000 - old);
+            assert_int_equal(r.rows_inserted, 24000 - old);
             break;
         }
         assert_int_equal(st, PENNON_OVER_BUDGET);
@@ -635,9 +636,9 @@ static void run_budgets(struct scan_world *w, const pennon_names *on)
         assert_int_equal(pennon_dataset_version(w->ds), version);
         assert_true(bytes < (uint64_t)1 << 28);
     }
-    assert_true(failures > 2);
+    assert_true(failures > 0);
     assert_true(spilled > 0);
-    assert_int_equal(count(w, w->ds, "id >= 15000 AND m = -1"), 8000);
+    assert_int_equal(count(w, w->ds, "id >= 15000 AND m = -1"), 24000);
     assert_int_equal(count(w, w->ds, "id < 100"), 0);
     verify(w, w->ds);
 }
