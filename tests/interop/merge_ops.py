@@ -108,8 +108,7 @@ def _source(path):
         return pa.Table.from_batches([batch.take(pa.array(range(batch.num_rows))) for batch in reader], reader.schema)
 
 
-def merge(uri, source, options):
-    """The numbers, or what was wrong."""
+def _builder(uri, options):
     builder = lance.dataset(uri).merge_insert(options["on"])
     if options["matched"] in ("update", "update-if"):
         builder = builder.when_matched_update_all(options["condition"])
@@ -121,10 +120,13 @@ def merge(uri, source, options):
         builder = builder.when_not_matched_insert_all()
     if options["by_source"] != "keep":
         builder = builder.when_not_matched_by_source_delete(options["by_condition"])
-    if options.get("no_index"):
-        builder = builder.use_index(False)
+    return builder
+
+
+def merge(uri, source, options):
+    """The numbers, or what was wrong."""
     try:
-        done = builder.execute(_source(source))
+        done = _builder(uri, options).execute(_source(source))
     except (OSError, ValueError) as error:
         return {"error": str(error)}
     return {name: done[f"num_{name}_rows"] for name in ("inserted", "updated", "deleted")}
@@ -173,3 +175,85 @@ def write_on(uri):
     dataset = lance.dataset(uri)
     dataset.validate()
     return dataset.count_rows()
+
+
+# ---- tables with a primary key ----
+
+PRIMARY = {
+    "text": ([("k", pa.string())], lambda i: {"k": f"key {i}"}), "int": ([("k", pa.int64())], lambda i: {"k": i - 5}),
+    "small": ([("k", pa.int32())], lambda i: {"k": i - 5}), "unsigned": ([("k", pa.uint32())], lambda i: {"k": 4294967295 - i}),
+    "bytes": ([("k", pa.large_binary())], lambda i: {"k": bytes([i, 0])}), "two": ([("k", pa.int64()), ("m", pa.large_string())], lambda i: {"k": i, "m": f"m{i}"}),
+}
+
+
+def primary_rows(name, first, n):
+    keys, make = PRIMARY[name]
+    mark = {b"lance-schema:unenforced-primary-key": b"true"}
+    fields = [pa.field(key, kind, nullable=False, metadata={**mark, b"lance-schema:unenforced-primary-key:position": str(at + 1).encode()})
+              for at, (key, kind) in enumerate(keys)]
+    schema = pa.schema([*fields, ("v", pa.int64())])
+    return pa.Table.from_pylist([{**make(i), "v": i} for i in range(first, first + n)], schema)
+
+
+def make_primary(uri, source, name, stable):
+    """A table of twenty rows, and in a file the rows that come to it: ten of them are new."""
+    lance.write_dataset(primary_rows(name, 0, 20), uri, max_rows_per_file=8, enable_stable_row_ids=stable)
+    table = primary_rows(name, 10, 20)
+    with pa.ipc.new_stream(source, table.schema) as sink:
+        sink.write_table(table)
+    return [key for key, _ in PRIMARY[name][0]]
+
+
+def insert_beside(uri, name, first, n, version):
+    """A merge through a handle of an old version, without a second attempt: "ok", or what was wrong."""
+    dataset = lance.dataset(uri, version=version)
+    try:
+        dataset.merge_insert([key for key, _ in PRIMARY[name][0]]).when_not_matched_insert_all().conflict_retries(0).execute(primary_rows(name, first, n))
+    except OSError as error:
+        return str(error)
+    return "ok"
+
+
+# ---- tables of many kinds of columns ----
+
+def _rich(first, n, turn):
+    ids = list(range(first, first + n))
+    json_type = pa.json_(pa.string()) if hasattr(pa, "json_") else pa.string()
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("n", pa.int32(), nullable=False), ("j", json_type), ("ll", pa.list_(pa.list_(pa.string()))),
+                        ("d", pa.dictionary(pa.int16(), pa.string())), ("ls", pa.list_(pa.struct([("a", pa.int8()), ("b", pa.list_(pa.float64()))]))), ("big", pa.large_binary())])
+    columns = [pa.array(ids, pa.int64()), pa.array([i % 7 for i in ids], pa.int32()),
+               pa.array([None if i % 5 == 0 else json.dumps({"turn": turn, "i": i}) for i in ids], pa.string()).cast(json_type) if hasattr(pa, "json_")
+               else pa.array([None] * n, pa.string()),
+               pa.array([[[str(i), None], None, []] if i % 3 else None for i in ids], schema.field("ll").type), pa.array([f"w{i % 3}" for i in ids]).cast(schema.field("d").type),
+               pa.array([[{"a": i % 100, "b": [i / 2, None]}, None][: i % 3] for i in ids], schema.field("ls").type), pa.array([bytes(i % 50) for i in ids], pa.large_binary())]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def make_rich(uri):
+    lance.write_dataset(_rich(0, 60, 0), uri, max_rows_per_file=25, enable_stable_row_ids=True)
+
+
+def _write(path, table):
+    with pa.ipc.new_stream(path, table.schema) as sink:
+        sink.write_table(table, max_chunksize=7)
+
+
+def rich_source(path, turn):
+    """Some columns in every other turn, in another order."""
+    table = _rich(20 * turn, 55, turn + 1)
+    _write(path, table.select(["ls", "id", "n", "d", "j"] if turn % 2 else ["big", "j", "d", "ll", "ls", "n", "id"]))
+
+
+def odd_source(path, kind):
+    table = _rich(0, 5, 9).select(["id", "n", "d"])
+    if kind == "extra":
+        table = table.append_column("zz", pa.array([1] * 5))
+    elif kind == "type":
+        table = table.set_column(1, "n", pa.array([1.5] * 5))
+    elif kind == "keyless":
+        table = table.select(["n", "d"])
+    elif kind == "null":
+        table = table.set_column(1, pa.field("n", pa.int32()), pa.array([1, None, 1, 1, 1], pa.int32()))
+    elif kind == "missing":
+        table = table.select(["id", "d"])
+    _write(path, table)
