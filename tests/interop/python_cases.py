@@ -105,6 +105,11 @@ def each(prefix, calls):
         CASES[f"{prefix}: {name}"] = call
 
 
+def moved(t, by):
+    """The same rows with other ids and names."""
+    return t.set_column(0, "id", pc.add(t["id"], by).cast(t["id"].type)).set_column(t.column_names.index("name"), "name", pa.array([f"moved {i}" for i in range(t.num_rows)]))
+
+
 def deleted(m, ds):
     """The dataset without every third row: by transactions that both sides can commit, fragment 1 whole."""
     operation = m.LanceOperation.Delete([], [1], "id >= 300 AND id < 600")
@@ -292,6 +297,25 @@ each(
             ds.to_table().sort_by("id"),
             ds.version,
         ],
+        "merge": lambda m, ds, t, d: [
+            ds.merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(moved(t, 290)),
+            ds.merge_insert(["ID"]).when_matched_update_all("source.half > target.half").use_index(False).execute(moved(t, 0)),
+            ds.merge_insert("id").when_matched_delete().execute(t.select(["id"]).slice(0, 5)),
+            ds.merge_insert(["id", "name"]).when_not_matched_by_source_delete("id > 320").execute(t),
+            ds.merge_insert("id").when_not_matched_insert_all().conflict_retries(0).retry_timeout(datetime.timedelta(seconds=1)).execute(moved(t, 400).to_reader()),
+            ds.merge_insert("id").when_matched_update_all().execute({"id": [50], "name": ["fifty"]}),
+            ds.merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(moved(t, 0).slice(0, 0)),
+            ds.to_table().sort_by("id"),
+            ds.version,
+        ],
+        "merge as transaction": lambda m, ds, t, d: (
+            lambda done: [type(done[0].operation).__name__, done[0].operation.update_mode, len(done[0].operation.new_fragments), done[1], ds.version,
+                          m.LanceDataset.commit(ds, done[0]).to_table().sort_by("id")]
+        )(ds.merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute_uncommitted(moved(t, 290))),
+        "merge plans": lambda m, ds, t, d: (
+            lambda one: [one.explain_plan().splitlines()[0], "HashJoinExec" in one.explain_plan(t.schema, verbose=True), "num_inserted_rows=290" in one.analyze_plan(moved(t, 290)),
+                         ds.version]
+        )(ds.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()),
         "truncate": lambda m, ds, t, d: (ds.truncate_table(), [ds.count_rows(), ds.version, ds.schema, ds.get_fragments()])[1],
         "path objects": lambda m, ds, t, d: m.write_dataset(t.slice(0, 1), __import__("pathlib").Path(d) / "p").uri,
     },

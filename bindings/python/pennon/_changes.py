@@ -152,7 +152,8 @@ class MergeInsertBuilder:
         self._explain({"when_matched": _DELETE})
 
     def _explain(self, more: dict[str, Any], data: Any = None, verbose: bool = False) -> str:
-        return self._dataset._ds.merge_explain(data, {**self._options, **more}, verbose)
+        plan: str = self._dataset._ds.merge_explain(data, {**self._options, **more}, verbose)
+        return plan
 
     def _with(self, **options: Any) -> MergeInsertBuilder:
         self._options.update(options)
@@ -248,7 +249,8 @@ class MergeInsertBuilder:
     def analyze_plan(self, data_obj: ReaderLike, *, schema: pa.Schema | None = None) -> str:
         """Merge without a commit, and tell what each node of the plan did. The files are removed again."""
         self._refuse_nothing()
-        return self._dataset._ds.merge_analyze(reader_of(data_obj, schema), self._options)
+        done: str = self._dataset._ds.merge_analyze(reader_of(data_obj, schema), self._options)
+        return done
 
 
 def _merged(done: dict[str, int]) -> ExecuteResult:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 
 from ._data import not_yet
 from .fragment import DataFile, FragmentMetadata
@@ -163,7 +163,7 @@ class LanceOperation:
         fields_for_preserving_frag_bitmap: list[int] = dataclasses.field(default_factory=list)
         update_mode: str = ""
         # Of a merge: the keys that it inserted, which others must not insert too.
-        _inserted_rows: Any = dataclasses.field(default=None, init=False, repr=False, compare=False)
+        _inserted_rows: ClassVar[Any] = None
 
         def __post_init__(self) -> None:
             _check_fragments(self.updated_fragments)
@@ -425,7 +425,7 @@ def _operation_of(tree: dict[str, Any]) -> LanceOperation.BaseOperation:
             tree.get("fields_for_preserving_frag_bitmap", []),
             tree.get("update_mode", "REWRITE_ROWS").lower(),
         )
-        update._inserted_rows = tree.get("inserted_rows")
+        vars(update)["_inserted_rows"] = tree.get("inserted_rows")
         return update
     if kind == "Rewrite" and not tree.get("rewritten_indices"):
         groups = [

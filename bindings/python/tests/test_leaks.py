@@ -202,6 +202,9 @@ CALLS = {
     "failing function": lambda ds: writes(ds, lambda own: pytest.raises(OSError, own.add_columns, pennon.batch_udf(pa.schema([("z", pa.int8())]))(lambda batch: 1 / 0))),
     "columns of fragments": lambda ds: (lambda f: (f.merge_columns({"x": "id + 1"}), f.merge(pa.table({"id": [1], "j": ["a"]}), "id"),
                                                    f.update_columns(pa.table({"id": [1], "name": ["a"]}), "id"), f.delete("id = 1"), clean(ds)))(ds.get_fragment(0)),
+    "merge": lambda ds: writes(ds, lambda own: (lambda one, rows: (one.execute_uncommitted(rows), one.explain_plan(), one.analyze_plan(rows), one.execute(rows)))(
+        own.merge_insert("id").when_matched_update_all("source.id > 1").when_not_matched_insert_all().when_not_matched_by_source_delete("id = 0"), own.to_table())),
+    "merge that fails": lambda ds: pytest.raises(OSError, ds.merge_insert("id").when_matched_fail().execute, ds.to_table()),
     "tags": lambda ds: writes(ds, lambda own: (own.tags.create("a", 1), own.tags.update("a", 1), own.tags.replace_metadata("a", {"k": "v"}), own.tags.delete("a"))),
     "branches": lambda ds: writes(ds, lambda own: (own.create_branch("a"), own.branches.replace_metadata("a", {"k": "v"}), own.branches.delete("a"))),
     "clones": lambda ds: writes(ds, lambda own: (own.shallow_clone(own.uri + "/x", 1), own.deep_clone(own.uri + "/y"))),

@@ -72,12 +72,29 @@ def test_what_needs_no_index(ds):
             call("none")
 
 
-def test_merges_are_refused_when_they_run(ds, table):
+def test_merges(ds, table):
     merge = ds.merge_insert("id").when_matched_update_all().when_not_matched_insert_all().conflict_retries(3).use_index(False)
-    assert "when_matched_update_all" in repr(merge)
-    for run in (merge.execute, merge.execute_uncommitted, merge.analyze_plan):
-        with pytest.raises(NotImplementedError, match="merge_insert"):
-            run(table)
+    assert repr(merge).startswith("MergeInsertBuilder(on=['id'], when_matched=1")
+    with pytest.raises(NotImplementedError, match="write-ahead log"):
+        merge.mark_generations_as_merged([])
+    assert merge.execute(table.slice(0, 4)) == {"num_inserted_rows": 0, "num_updated_rows": 4, "num_deleted_rows": 0}
+    assert (ds.version, ds.count_rows()) == (2, table.num_rows)
+    # The last clause about the same rows counts.
+    once = ds.merge_insert("id").when_matched_update_all("source.id = 1").when_matched_delete()
+    assert once.execute(table.slice(0, 4))["num_deleted_rows"] == 4
+
+
+def test_a_merge_hands_on_which_keys_it_inserted(tmp_path):
+    """Without them, two writers could insert one key."""
+    key = pa.field("id", pa.int64(), nullable=False, metadata={"lance-schema:unenforced-primary-key": "true"})
+    rows = lambda *ids: pa.table({"id": list(ids)}, schema=pa.schema([key]))
+    ds = pennon.write_dataset(rows(1, 2), tmp_path / "t")
+    transaction, _ = ds.merge_insert().when_not_matched_insert_all().execute_uncommitted(rows(2, 3))
+    assert isinstance(transaction.operation, pennon.LanceOperation.Update)
+    ds.merge_insert().when_not_matched_insert_all().execute(rows(3))
+    with pytest.raises(OSError, match="preempted by concurrent transaction Update"):
+        pennon.LanceDataset.commit(ds, transaction)
+    assert ds.count_rows() == 3
 
 
 # ---- requested schemas ----
