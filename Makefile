@@ -8,7 +8,7 @@ JOBS ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2)
 VERSION := $(shell sed -n 's/^project.pennon VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
 export JOBS
 
-.PHONY: help build demo test check lint format bench fuzz-quick fuzz-long interop-long expressions-long race-long model-long python wheel python-long install asan ubsan tsan memcheck \
+.PHONY: help build demo test check lint format bench fuzz-quick fuzz-long interop-long expressions-long merges race-long model-long python wheel python-long install asan ubsan tsan memcheck \
 	coverage dist clean deps deps-test
 
 help:
@@ -22,6 +22,7 @@ help:
 	@echo "make fuzz-quick    every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS); fuzz-long for $(FUZZ_LONG_SECONDS)"
 	@echo "make interop-long  every case of the interop matrix, on from where it stopped (SECONDS=n ends it)"
 	@echo "make expressions-long  random queries, official beside, up to CASES=n (100,000); fuzz-long ends with it"
+	@echo "make merges        random merges, official beside: MERGES=n (3,000), from MERGE_SEED=n (1,000)"
 	@echo "make race-long     sixteen processes with mixed work on one table for SECONDS=n (600)"
 	@echo "make model-long    random programs of table operations on Pennon, official and plain rows, in lock step: PROGRAMS=n (200) of 50 steps from SEED=n (1)"
 	@echo "make wheel         the wheels of the Python packages, into build/wheel, and a test of them in a clean environment"
@@ -70,6 +71,10 @@ interop-long: deps-test build
 expressions-long: deps-test build
 	@tools/venv.sh
 	@build/venv8/bin/python tests/interop/long_expressions.py
+
+merges: deps-test build
+	@tools/venv.sh
+	@MERGES=$${MERGES:-3000} MERGE_SEED=$${MERGE_SEED:-1000} build/venv8/bin/python -m pytest -q tests/interop/test_merges.py -k same
 
 # The checker reads every version, which takes longer than the writers do.
 race-long: deps-test build

@@ -75,6 +75,8 @@ USAGE = [
     ("alter-column", "T", "id"), ("alter-column", "T", "idd", "--rename", "x"), ("alter-column", "T", "id", "--rename", "name"), ("alter-column", "T", "id", "--nullable", "no"),
     ("alter-column", "T", "id", "--type", "string"), ("alter-column", "T", "id", "--type", "int8"), ("join-columns", "T", "A"), ("join-columns", "T", "A", "--on", "idd"),
     ("join-columns", "T", "A", "--on", "id"), ("join-columns", "T", "--on", "id"),
+    ("merge", "T"), ("merge", "T", "A"), ("merge", "T", "A", "--on", "nope"), ("merge", "T", "A", "--on", "id", "--when-matched", "updatee"), ("merge", "T", "A", "--on", "id", "--when-matched", "update-if"),
+    ("merge", "T", "A", "--on", "id", "--when-not-matched", "x"), ("merge", "T", "A", "--on", "id", "--when-not-matched-by-source", "delete-if"), ("merge", "T", "A", "--on", "id", "--duplicates", "last"),
     ("delete", "T"), ("update", "T"), ("update", "T", "--set", "id"), ("update", "T", "--set", "=1"), ("update", "T", "--set", "idd=1"),
     ("update", "T", "--set", "id=1", "--set", "id=2"), ("update", "T", "--set", "id=1", "--where", "idd = 3"), ("delete", "T", "--where", "nope = 1"), ("delete", "T", "--where", ""), ("delete", "T", "--where", "id", "--max-retries", "x"),
 ]
@@ -93,7 +95,7 @@ def test_usage_is_2(table, tmp_path, args):
 @pytest.mark.parametrize("args", [("scan", "nope.lance"), ("scan", "T", "--version", "99"), ("scan", "T", "--tag", "nope"),
                                   ("scan", "T", "--branch", "nope"), ("cleanup", "T", "--branch", "nope"), ("cleanup", "T", "--before-tag", "nope"), ("cleanup", "nope.lance"), ("scan", "T", "--fragments", "7"), ("write", "U", "nope.csv"),
                                   ("commit", "T", "nope.json"), ("restore", "T", "--version", "99"), ("tag", "delete", "T", "nope"), ("branch", "delete", "T", "nope"),
-                                  ("transaction", "T", "--version", "99"), ("clone", "T", "T"), ("config", "get", "T", "nope"), ("delete", "nope.lance", "--where", "true"), ("add-column", "nope.lance", "x=1"), ("drop-column", "nope.lance", "id"), ("alter-column", "nope.lance", "id", "--rename", "x"), ("join-columns", "T", "nope.csv", "--on", "id"), ("update", "nope.lance", "--set", "id=1"),
+                                  ("transaction", "T", "--version", "99"), ("clone", "T", "T"), ("config", "get", "T", "nope"), ("delete", "nope.lance", "--where", "true"), ("merge", "nope.lance", "A", "--on", "id"), ("add-column", "nope.lance", "x=1"), ("drop-column", "nope.lance", "id"), ("alter-column", "nope.lance", "id", "--rename", "x"), ("join-columns", "T", "nope.csv", "--on", "id"), ("update", "nope.lance", "--set", "id=1"),
                                   ("write", "T", "A"), ("inspect", "nope.lance")], ids=" ".join)
 def test_missing_or_there_already_is_3(table, tmp_path, args):
     places = {"T": table / "a.lance", "U": tmp_path / "u.lance", "A": table / "a.csv"}
