@@ -127,9 +127,8 @@ struct merge_rows {
     const struct row_store *rows;
     const struct merge_found *found;
     struct key_filter *filter;
-    struct id_runs ids;         /* stable: of the updated rows, in the order in which they are given */
-    uint64_t to_insert;         /* rows that are new, for progress */
-    uint64_t updated, inserted; /* of the chunks that were come to */
+    struct id_runs ids; /* stable: of the updated rows, in the order in which they are given */
+    uint64_t to_insert; /* rows that are new, for progress */
     uint64_t given;
     /* under way */
     int turn; /* 0: updated rows (and without stable ids inserted ones too), 1: inserted ones, 2: the end */
@@ -141,7 +140,9 @@ struct merge_rows {
     uint64_t *list;             /* rows of the chunk to give */
     size_t n_list, cap_list, at_list;
 };
-/* stream_next_fn */
+/* Are the pairs of all chunks given first, by place? */
+bool merge_rows_together(const struct merge_plan *p, const struct row_store *rows);
+/* stream_next_fn. Pairs: by place together; by chunk and place where columns are missing; else by row. */
 pennon_status merge_rows_next(void *ctx, struct ArrowArray *out, pennon_error *err);
 void merge_rows_end(struct merge_rows *r);
 

@@ -71,8 +71,10 @@ static pennon_status write_rows(struct merging *m, struct call *c, struct merge_
     pennon_write_options_init(&o);
     o.mode = PENNON_WRITE_APPEND;
     if (m->rows.rows == 0 || (rows->to_insert == 0 && w->found.n_pairs == 0)) goto done;
-    TRY(merge_sort_pairs(c, &m->rows, w->plan.missing != NULL ? PAIRS_BY_CHUNK : PAIRS_BY_ROW, w->found.pairs, w->found.n_pairs,
-                         err));
+    TRY(merge_sort_pairs(c, &m->rows, PAIRS_BY_PLACE, w->found.pairs, w->found.n_pairs, err));
+    if (!merge_rows_together(&w->plan, &m->rows))
+        TRY(merge_sort_pairs(c, &m->rows, w->plan.missing != NULL ? PAIRS_BY_CHUNK : PAIRS_BY_ROW, w->found.pairs, w->found.n_pairs,
+                             err));
     TRY(arrow_schema_copy(&w->plan.written, c->mem, &schema, err));
     TRY(stream_new(&schema, merge_rows_next, NULL, rows, c->mem, &stream, err)); /* moves the schema */
     TRY(write_onto(&quiet, w->plan.s, &stream, &o, c->mem, &w->written, err));

@@ -5,7 +5,8 @@
  * the source; with them the updated rows are a turn of their own before the inserted ones, since the ids that they bring stand at the beginning of fragments.
  *
  *   source with all columns   rows of the chunk; where they follow one another they are handed on without a copy
- *   some columns missing      pairs by place: the columns of the source, and the missing ones of the target, taken from it; then inserted rows, null there
+ *   some columns missing      pairs by place: the columns of the source, and the missing ones of the target, taken from it; then inserted rows, null there.
+ *                             Where the whole source is in memory the pairs of all chunks come first, so that the target is gone through once
  *
  * A batch that does not fit memory or 32-bit offsets is made smaller. */
 #include "dataset/merge.h"
@@ -15,6 +16,11 @@
 #define SLICE_ROWS 65536u
 #define WINDOW_ROWS 65536u /* of a chunk whose rows are listed at once */
 #define SLICE_ROWS_MIN 512u
+
+bool merge_rows_together(const struct merge_plan *p, const struct row_store *rows)
+{
+    return p->missing != NULL && rows->n_chunks > 1 && rows->size == 0;
+}
 
 /* ---- which rows ---- */
 
@@ -31,12 +37,12 @@ static pennon_status list_row(struct merge_rows *r, uint64_t row, pennon_error *
     return PENNON_OK;
 }
 
-static pennon_status note_ids(struct merge_rows *r, pennon_error *err)
+static pennon_status note_ids(struct merge_rows *r, size_t from, size_t to, pennon_error *err)
 {
     struct snapshot *s = r->p->s;
     const struct row_id_sequence *ids = NULL;
     uint64_t fragment = UINT64_MAX, id;
-    for (size_t i = r->pair; i < r->end_pair; i++) {
+    for (size_t i = from; i < to; i++) {
         const uint64_t place = r->found->pairs[i].place;
         if (place >> 32 != fragment) {
             fragment = place >> 32;
@@ -68,16 +74,21 @@ static pennon_status list_rows(struct merge_rows *r, bool updated, bool inserted
     return PENNON_OK;
 }
 
-/* Rows that are new, for their number and the filter of keys. */
-static pennon_status count_inserted(struct merge_rows *r, pennon_error *err)
+/* The keys of rows that are new. */
+static pennon_status note_keys(struct merge_rows *r, pennon_error *err)
 {
     const struct row_chunk *chunk = &r->rows->chunks[r->chunk];
+    const struct ArrowArray *array = shared_array_get(r->array);
+    uint64_t rows[2048];
+    size_t n = 0;
     for (uint64_t i = 0; i < chunk->rows; i++) {
         if (is_matched(r, chunk->first + i)) continue;
-        r->inserted++;
-        if (r->filter != NULL) TRY_RETURN(key_filter_add(r->filter, r->p, shared_array_get(r->array), &i, 1, err));
+        rows[n++] = i;
+        if (n < ARRAY_LEN(rows)) continue;
+        TRY_RETURN(key_filter_add(r->filter, r->p, array, rows, n, err));
+        n = 0;
     }
-    return PENNON_OK;
+    return key_filter_add(r->filter, r->p, array, rows, n, err);
 }
 
 static bool gives_inserted(const struct merge_rows *r) { return merge_inserts(r->p->o) && (r->turn == 1 || !r->p->stable); }
@@ -90,7 +101,6 @@ static pennon_status enter_chunk(struct merge_rows *r, pennon_error *err)
     if (r->turn == 0) {
         r->end_pair = r->pair;
         while (r->end_pair < r->found->n_pairs && r->found->pairs[r->end_pair].row < chunk->first + chunk->rows) r->end_pair++;
-        r->updated += r->end_pair - r->pair;
     }
     r->entered = true;
     if (r->pair == r->end_pair && !gives_inserted(r)) {
@@ -98,8 +108,8 @@ static pennon_status enter_chunk(struct merge_rows *r, pennon_error *err)
         return PENNON_OK;
     }
     TRY_RETURN(row_store_chunk(r->rows, r->chunk, &r->array, err));
-    if (r->turn == 0 && r->p->stable) TRY_RETURN(note_ids(r, err));
-    return gives_inserted(r) ? count_inserted(r, err) : PENNON_OK;
+    if (r->turn == 0 && r->p->stable) TRY_RETURN(note_ids(r, r->pair, r->end_pair, err));
+    return r->filter != NULL && gives_inserted(r) ? note_keys(r, err) : PENNON_OK;
 }
 
 /* The next rows that are listed; none = the chunk is through. */
@@ -188,29 +198,98 @@ done:
     return st;
 }
 
+/* Rows of the source that lie in one chunk. */
+static pennon_status take_of_chunk(const struct merge_rows *r, const struct row_chunk *chunk, const struct ArrowArray *array,
+                                   const struct merge_pair *pairs, size_t n, struct ArrowArray *out, pennon_error *err)
+{
+    uint64_t *rows = mem_alloc(r->c->mem, (n + 1) * sizeof *rows, err);
+    if (rows == NULL) return err->code;
+    for (size_t i = 0; i < n; i++) rows[i] = pairs[i].row - chunk->first;
+    const pennon_status st = array_take(&r->rows->schema, array, rows, n, r->c->mem, out, err);
+    mem_free(r->c->mem, rows);
+    return st;
+}
+
+/* What take_together is made of, for n pairs and as many chunks as have some of them. */
+struct together {
+    struct merge_pair *sorted; /* by chunk */
+    uint64_t *places;          /* of pair i among the sorted ones */
+    struct ArrowArray *parts;
+    const struct ArrowArray **list;
+    size_t n_parts;
+};
+
+static pennon_status take_parts(const struct merge_rows *r, struct together *t, size_t n, pennon_error *err)
+{
+    for (size_t at = 0, end; at < n; at = end) {
+        const struct row_chunk *chunk = &r->rows->chunks[row_store_find(r->rows, t->sorted[at].row)];
+        for (end = at + 1; end < n && t->sorted[end].row < chunk->first + chunk->rows; end++) continue;
+        TRY_RETURN(take_of_chunk(r, chunk, shared_array_get(chunk->array), t->sorted + at, end - at, &t->parts[t->n_parts], err));
+        t->list[t->n_parts] = &t->parts[t->n_parts];
+        t->n_parts++;
+    }
+    return PENNON_OK;
+}
+
+/* Rows of the source from all chunks, which are in memory: taken chunk by chunk, joined, and put into the order of the pairs. */
+static pennon_status take_together(const struct merge_rows *r, const struct merge_pair *pairs, size_t n, struct ArrowArray *out,
+                                   pennon_error *err)
+{
+    pennon_status st = PENNON_OK;
+    struct mem *m = r->c->mem;
+    struct together t = {0};
+    struct ArrowArray joined = {0};
+    TRY_NEW(t.sorted, mem_alloc(m, (n + 1) * sizeof *t.sorted, err));
+    TRY_NEW(t.places, mem_alloc(m, (n + 1) * sizeof *t.places, err));
+    TRY_NEW(t.parts, mem_calloc(m, n + 1, sizeof *t.parts, err));
+    TRY_NEW(t.list, mem_calloc(m, n + 1, sizeof *t.list, err));
+    memcpy(t.sorted, pairs, n * sizeof *t.sorted);
+    for (size_t i = 0; i < n; i++) t.sorted[i].place = i;
+    TRY(merge_sort_pairs(r->c, r->rows, PAIRS_BY_CHUNK, t.sorted, n, err));
+    for (size_t i = 0; i < n; i++) t.places[t.sorted[i].place] = i;
+    TRY(take_parts(r, &t, n, err));
+    if (t.n_parts == 1) {
+        array_move(&t.parts[0], out);
+    } else {
+        TRY(array_concat(&r->rows->schema, t.n_parts, t.list, m, &joined, err));
+        TRY(array_take(&r->rows->schema, &joined, t.places, n, m, out, err));
+    }
+done:
+    for (size_t i = 0; i < t.n_parts; i++) array_release(&t.parts[i]);
+    array_release(&joined);
+    mem_free(m, t.sorted);
+    mem_free(m, t.places);
+    mem_free(m, t.parts);
+    mem_free(m, t.list);
+    return st;
+}
+
 static pennon_status give_pairs(struct merge_rows *r, size_t most, size_t *n, struct ArrowArray *out, pennon_error *err)
 {
     pennon_status st = PENNON_OK;
-    const struct row_chunk *chunk = &r->rows->chunks[r->chunk];
+    const bool together = r->array == NULL;
+    const struct merge_pair *pairs = r->found->pairs + r->pair;
     struct ArrowArray source = {0}, missing = {0};
-    uint64_t *words = NULL;
-    size_t limit = take_rows_at_once(r);
+    uint64_t *places = NULL;
+    size_t limit = take_rows_at_once(r), left = (together ? r->found->n_pairs : r->end_pair) - r->pair;
     if (limit > most) limit = most;
-    *n = r->end_pair - r->pair < limit ? r->end_pair - r->pair : limit;
-    TRY_NEW(words, mem_alloc(r->c->mem, 2 * *n * sizeof *words, err));
-    for (size_t i = 0; i < *n; i++) {
-        words[i] = r->found->pairs[r->pair + i].row - chunk->first;
-        words[*n + i] = r->found->pairs[r->pair + i].place;
-    }
-    TRY(take_places(r->c, r->p->s, r->files, r->p->missing, words + *n, *n, &missing, err));
+    *n = left < limit ? left : limit;
+    TRY_NEW(places, mem_alloc(r->c->mem, *n * sizeof *places, err));
+    for (size_t i = 0; i < *n; i++) places[i] = pairs[i].place;
+    TRY(take_places(r->c, r->p->s, r->files, r->p->missing, places, *n, &missing, err));
     if (missing.length != (int64_t)*n) FAIL(PENNON_INTERNAL, "rows that were matched are not there");
-    TRY(array_take(&r->rows->schema, shared_array_get(r->array), words, *n, r->c->mem, &source, err));
+    if (together) {
+        TRY(take_together(r, pairs, *n, &source, err));
+    } else {
+        TRY(take_of_chunk(r, &r->rows->chunks[r->chunk], shared_array_get(r->array), pairs, *n, &source, err));
+    }
     TRY(assemble(r, &source, &missing, out, err));
+    if (together && r->p->stable) TRY(note_ids(r, r->pair, r->pair + *n, err));
     r->pair += *n;
 done:
     array_release(&source);
     array_release(&missing);
-    mem_free(r->c->mem, words);
+    mem_free(r->c->mem, places);
     return st;
 }
 
@@ -223,8 +302,9 @@ pennon_status merge_rows_next(void *ctx, struct ArrowArray *out, pennon_error *e
     out->release = NULL;
     while (r->turn < 2 && r->rows->n_chunks > 0) {
         TRY_RETURN(call_check(r->c, err));
-        if (!r->entered) TRY_RETURN(enter_chunk(r, err));
-        const bool pairs = r->p->missing != NULL && r->turn == 0 && r->pair < r->end_pair;
+        const bool together = merge_rows_together(r->p, r->rows) && r->pair < r->found->n_pairs;
+        if (!r->entered && !together) TRY_RETURN(enter_chunk(r, err));
+        const bool pairs = together || (r->p->missing != NULL && r->turn == 0 && r->pair < r->end_pair);
         if (!pairs) TRY_RETURN(fill_list(r, err));
         if (!pairs && r->at_list == r->n_list) {
             leave_chunk(r);

@@ -363,6 +363,12 @@ static uint64_t count(struct scan_world *w, pennon_dataset *ds, const char *wher
     return n;
 }
 
+static uint64_t word(const struct ArrowArray *batch, int column, int64_t row)
+{
+    const struct ArrowArray *a = batch->children[column];
+    return ((const uint64_t *)a->buffers[1])[a->offset + row];
+}
+
 static const char *const on_id[] = {"ID"};
 static const pennon_names id_names = {1, on_id};
 
@@ -423,6 +429,49 @@ static void test_dataset_merge__conditions(void **state)
         verify(w, w->ds);
     }
 }
+
+static void wide_rows(struct scan_world *w, int64_t first, int64_t n, int64_t batch, struct ArrowArrayStream *out);
+
+/* Rows of several chunks: those of a row of the target stay together, with the row's id. */
+static void run_chunks(struct scan_world *w, bool stable)
+{
+    static const char *const names[] = {"id", "_rowid"};
+    const pennon_names columns = {2, names};
+    pennon_merge_options o = options_of(w);
+    pennon_merge_result r = {.struct_size = sizeof r};
+    struct ArrowArrayStream stream;
+    struct ArrowSchema schema;
+    struct ArrowArray rows;
+    uint64_t *ids = calloc(SCAN_ROWS + 15000, sizeof *ids);
+    assert_non_null(ids);
+    const uint64_t old = count(w, w->ds, "id >= 10000"), f = count(w, w->ds, "id >= 10000 AND f IS NULL"),
+                   json = count(w, w->ds, "id >= 10000 AND json_extract(j, '$.a') = CAST(id AS string)");
+    o.on = &id_names;
+    set_modes(&o, PENNON_MATCHED_UPDATE, PENNON_NOT_MATCHED_INSERT, 0);
+    wide_rows(w, 10000, 15000, 2500, &stream);
+    scan_ok(w, pennon_dataset_merge(w->ds, &stream, &o, &r, &w->err));
+    assert_int_equal(r.rows_updated, old);
+    assert_int_equal(count(w, w->ds, "id >= 10000 AND m = -1"), 15000);
+    assert_int_equal(count(w, w->ds, "id >= 10000 AND f IS NULL"), f + 15000 - old);
+    assert_int_equal(count(w, w->ds, "id >= 10000 AND json_extract(j, '$.a') = CAST(id AS string)"), json);
+    assert_int_equal(count(w, w->ds, "id >= 10000 AND st.y <> concat('y', id % 50)"), 0);
+    assert_int_equal(count(w, w->ds, "id >= 10000 AND character_length(s) <> 400"), 0);
+    for (int64_t i = 0; i < w->all.length; i++) ids[word(&w->all, SCAN_ID, i)] = word(&w->all, SCAN_ROWID, i) + 1;
+    pennon_scan_options scan = scan_options(w);
+    scan.columns = &columns;
+    scan_rows(w, &scan, &schema, &rows);
+    for (int64_t i = 0; i < rows.length && stable; i++) {
+        const uint64_t id = word(&rows, 0, i);
+        if (ids[id]) assert_int_equal(word(&rows, 1, i), ids[id] - 1);
+    }
+    array_release(&rows);
+    arrow_schema_release(&schema);
+    free(ids);
+    verify(w, w->ds);
+}
+
+static void test_dataset_merge__chunks(void **state) { run_chunks(*state, false); }
+static void test_dataset_merge__chunks_stable(void **state) { run_chunks(*state, true); }
 
 /* ---- what is refused ---- */
 
@@ -894,6 +943,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_dataset_merge__all_columns, scan_setup_stable, scan_teardown),
         cmocka_unit_test_setup_teardown(test_dataset_merge__some_columns, scan_setup, scan_teardown),
         cmocka_unit_test_setup_teardown(test_dataset_merge__some_columns_stable, scan_setup_stable, scan_teardown),
+        cmocka_unit_test_setup_teardown(test_dataset_merge__chunks, scan_setup, scan_teardown),
+        cmocka_unit_test_setup_teardown(test_dataset_merge__chunks_stable, scan_setup_stable, scan_teardown),
         cmocka_unit_test_setup_teardown(test_dataset_merge__conditions, scan_setup, scan_teardown),
         cmocka_unit_test_setup_teardown(test_dataset_merge__refused, scan_setup, scan_teardown),
         cmocka_unit_test_setup_teardown(test_dataset_merge__passes, scan_setup, scan_teardown),
