@@ -55,7 +55,8 @@ def test_merges_are_the_same(seed, tmp_path, oracles):
     assert call("state", uri=ours, base=base) == call("state", uri=theirs, base=base), options
     assert not pennon.findings(ours)
     if seed % 4 == 0:
-        assert call("write_on", uri=ours) == call("write_on", uri=theirs), options
+        left, wanted = call("write_on", uri=ours), call("write_on", uri=theirs)
+        assert left == wanted or any(text in str(wanted) for text in OFFICIAL_FAILS), (options, left, wanted)
         assert not pennon.findings(ours)
 
 
