@@ -201,6 +201,7 @@ static pennon_status take_match(struct finding *f, struct merge_stretch *s, uint
     const uint32_t first = t->first[entry];
     const bool doubled = join_table_next(t, first) != JOIN_NONE;
     const uint64_t offset = place & UINT32_MAX;
+    ASSERT(entry < t->n && offset >= s->start && offset < s->end && place >> 32 == s->fragment);
     join_table_hit(t, entry);
     switch (f->p->o->when_matched) {
     case PENNON_MATCHED_FAIL: return refuse(f, first, false, err);
@@ -391,6 +392,7 @@ static pennon_status drop_pairs(struct finding *f, pennon_error *err)
             out->skipped++;
             continue;
         }
+        ASSERT(kept == 0 || out->pairs[kept - 1].place < pair.place);
         out->pairs[kept++] = pair;
         const uint64_t fragment = pair.place >> 32, offset = pair.place & UINT32_MAX;
         while (out->stretches[at].fragment < fragment || out->stretches[at].end <= offset) at++;

@@ -42,6 +42,7 @@ static pennon_status note_ids(struct merge_rows *r, size_t from, size_t to, penn
     struct snapshot *s = r->p->s;
     const struct row_id_sequence *ids = NULL;
     uint64_t fragment = UINT64_MAX, id;
+    ASSERT(r->p->stable && to <= r->found->n_pairs);
     for (size_t i = from; i < to; i++) {
         const uint64_t place = r->found->pairs[i].place;
         if (place >> 32 != fragment) {
@@ -59,6 +60,7 @@ static pennon_status list_rows(struct merge_rows *r, bool updated, bool inserted
 {
     const struct row_chunk *chunk = &r->rows->chunks[r->chunk];
     const uint64_t end = min_u64(chunk->rows, r->window + WINDOW_ROWS);
+    ASSERT(r->entered && r->at_list == r->n_list && r->window < end);
     r->n_list = r->at_list = 0;
     if (updated && !inserted) {
         for (; r->pair < r->end_pair && r->found->pairs[r->pair].row - chunk->first < end; r->pair++)
@@ -151,6 +153,7 @@ static size_t take_rows_at_once(const struct merge_rows *r)
 static pennon_status assemble(const struct merge_rows *r, struct ArrowArray *source, struct ArrowArray *missing,
                               struct ArrowArray *out, pennon_error *err)
 {
+    ASSERT(source->n_children == r->rows->schema.n_children && (missing == NULL || missing->length == source->length));
     const size_t n = (size_t)source->n_children, more = (size_t)r->p->written.n_children - n;
     TRY_RETURN(array_new(out, 1, n + more, r->c->mem, err));
     out->length = source->length;
@@ -179,6 +182,11 @@ static pennon_status give_rows(struct merge_rows *r, const uint64_t *list, size_
     const size_t run = run_of(list, *n < SLICE_ROWS ? *n : SLICE_ROWS), most = take_rows_at_once(r);
     if (run == *n || run >= SLICE_ROWS_MIN) {
         *n = run;
+        if (r->rows->chunks[r->chunk].array == NULL) {
+            /* Columns of a copy go one by one as they are written; those of what was read all lie in one block. */
+            if (*n > most) *n = most;
+            return array_copy_range(schema, shared_array_get(r->array), (int64_t)list[0], (int64_t)*n, 0, r->c->mem, out, err);
+        }
         return array_slice(schema, r->array, (int64_t)list[0], (int64_t)run, r->c->mem, out, err);
     }
     if (*n > most) *n = most;

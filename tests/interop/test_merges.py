@@ -137,6 +137,7 @@ def test_columns_that_go_through(tmp_path, oracles):
         assert merge(mine, source, options) == call("merge", uri=other, source=source, options=options)
         states = [call("state", uri=uri, base=1) for uri in uris]
         assert states[0] == states[1]
+        assert oracles.get("new").call("merge_ops.state", uri=uris[0], base=1) == states[0]
         for uri in uris:
             assert not pennon.findings(uri)
 
