@@ -265,3 +265,10 @@ def odd_source(path, kind):
     elif kind == "missing":
         table = table.select(["id", "d"])
     _write(path, table)
+
+
+def make_refused(uri, kind):
+    """A table that Pennon does not merge into."""
+    blob = pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
+    schema = pa.schema([("id", pa.int64()), blob] if kind == "blob" else [("id", pa.int64()), ("b", pa.large_binary())])
+    lance.write_dataset(pa.table({"id": [1, 2], "b": [b"x", b"y"]}, schema=schema), uri, data_storage_version="0.1" if kind == "old" else "2.1")

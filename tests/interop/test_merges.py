@@ -158,3 +158,15 @@ def test_refused(tmp_path, oracles):
         assert why in mine.get("error", ""), (kind, change, mine)
         assert "error" in call("merge", uri=uri, source=source, options={**ok, **change}), (kind, change)
         assert call("version", uri=uri) == 1
+
+
+@pytest.mark.parametrize("kind,why", [("blob", "blob columns ('b')"), ("old", "data storage version 0.1")])
+def test_tables_that_are_refused(kind, why, tmp_path, oracles):
+    call = lambda function, **args: oracles.get("v8").call("merge_ops." + function, **args)
+    uri, source = str(tmp_path / "t.lance"), str(tmp_path / "plain.arrow")
+    call("make_refused", uri=uri, kind=kind)
+    call("odd_source", path=source, kind="plain")
+    with pytest.raises(pennon.Failed) as refused:
+        pennon.run("merge", uri, source, "--on", "id")
+    assert refused.value.code == 1 and why in refused.value.stderr
+    assert call("version", uri=uri) == 1
