@@ -316,6 +316,11 @@ static pennon_status plan_written(struct merge_plan *p, pennon_error *err)
 static pennon_status check_table(const struct snapshot *s, pennon_error *err)
 {
     TRY_RETURN(mutation_check(s, err));
+    if (s->storage_version == STORAGE_LEGACY)
+        return error_set(
+            err, PENNON_NOT_SUPPORTED,
+            "the dataset has data storage version 0.1, which is read and not written: nothing can be merged into it; overwrite it "
+            "with version 2.1");
     for (size_t i = 0; i < s->schema->n_fields; i++) {
         if (field_has_blob(s->schema->fields[i]))
             return error_set(err, PENNON_NOT_SUPPORTED, "merging into a dataset with blob columns ('%s')",
