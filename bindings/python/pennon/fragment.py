@@ -75,7 +75,8 @@ class DataFile:
         self.base_id = base_id
 
     def __repr__(self) -> str:
-        return f"DataFile(path={self._path!r}, fields={self.fields}, column_indices={self.column_indices}, base_id={self.base_id})"
+        shown = ", ".join(f"{name}={value!r}" for name, value in self._tree().items() if name != "base_id" or value is not None)
+        return f"DataFile({shown})"
 
     @property
     def path(self) -> str:
